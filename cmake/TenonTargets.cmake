@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# How a folder becomes a library, and how LLVM gets into the build.
+
+# The exported MLIR targets carry libLLVM.so in their link interface; linking it beside the static archives gives two
+# copies of LLVM's globals and a crash at start-up. Replace it by the static components, once, for every MLIR target.
+llvm_map_components_to_libnames(TENON_LLVM_COMPONENTS
+  core support orcjit jitlink executionengine native x86codegen x86asmparser x86desc x86info
+  nvptxcodegen nvptxdesc nvptxinfo passes target transformutils asmparser bitwriter)
+foreach(target ${MLIR_EXPORTED_TARGETS})
+  if(TARGET ${target})
+    get_target_property(links ${target} INTERFACE_LINK_LIBRARIES)
+    if(links)
+      list(REMOVE_ITEM links LLVM)
+      set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
+    endif()
+  endif()
+endforeach()
+
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -ffp-contract=off)
+add_link_options(-fuse-ld=lld-19)
+if(TENON_SANITIZE)
+  add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined -fno-sanitize=vptr)
+  add_link_options(-fsanitize=${TENON_SANITIZE})
+endif()
+
+# The MLIR headers cost about ten seconds a file: precompiled once, shared by every target that says MLIR.
+add_library(tenonMlirHeaders OBJECT ${PROJECT_SOURCE_DIR}/cmake/MlirHeaders.cpp)
+target_include_directories(tenonMlirHeaders SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+target_precompile_headers(tenonMlirHeaders PRIVATE ${PROJECT_SOURCE_DIR}/cmake/MlirHeaders.h)
+
+function(tenon_use_mlir name)
+  target_include_directories(${name} SYSTEM PRIVATE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  target_compile_definitions(${name} PRIVATE ${LLVM_DEFINITIONS})
+  target_precompile_headers(${name} REUSE_FROM tenonMlirHeaders)
+endfunction()
+
+# tenon_library(name [MLIR] SOURCES ... [LINKS ...]): one folder of tenon/ as a static library.
+function(tenon_library name)
+  cmake_parse_arguments(arg "MLIR" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC ${arg_LINKS})
+  if(arg_MLIR)
+    tenon_use_mlir(${name})
+    if(TARGET TenonTileDialectIncGen)
+      add_dependencies(${name} TenonTileDialectIncGen)
+    endif()
+  endif()
+endfunction()
+
+# tenon_test(name [MLIR] SOURCES ... [LINKS ...]): a GoogleTest binary registered with ctest.
+function(tenon_test name)
+  cmake_parse_arguments(arg "MLIR" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main)
+  if(arg_MLIR)
+    tenon_use_mlir(${name})
+  endif()
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "TENON_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache")
+endfunction()
