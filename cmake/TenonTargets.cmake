@@ -15,6 +15,8 @@ foreach(target ${MLIR_EXPORTED_TARGETS})
     endif()
   endif()
 endforeach()
+# Every MLIR library depends on MLIRSupport: whatever it brings along comes last on the link line.
+set_property(TARGET MLIRSupport APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${TENON_LLVM_COMPONENTS})
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -ffp-contract=off)
 add_link_options(-fuse-ld=lld-19)
@@ -54,6 +56,9 @@ function(tenon_test name)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main)
   if(arg_MLIR)
     tenon_use_mlir(${name})
+    # Executables would be compiled -fPIE, which the shared precompiled header is not.
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${name} PRIVATE -fPIC)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
   add_test(NAME ${name} COMMAND ${name})

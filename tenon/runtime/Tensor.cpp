@@ -193,8 +193,8 @@ Tensor Tensor::borrow(void *data, size_t bytes, DType dtype, IndexList sizes, In
 
 int64_t Tensor::checkedDim(int64_t dim) const {
   if (dim < 0 || dim >= rank_)
-    throw Error("tensor " + str() + " has no dimension " + std::to_string(dim) + "; its dimensions are numbered from 0 to " +
-                std::to_string(rank_ - 1));
+    throw Error("tensor " + str() + " has no dimension " + std::to_string(dim) +
+                "; a dimension is 0 or more and less than " + std::to_string(rank_));
   return dim;
 }
 
@@ -225,26 +225,28 @@ Tensor Tensor::transpose(IndexList perm) const {
     newStrides[d] = strides_[from];
   }
   if (!valid)
-    throw Error("tensor " + str() + " cannot be transposed by " + listText(perm) +
-                "; give each of its " + std::to_string(rank_) + " dimensions once");
-  return Tensor(buffer_, data_, dtype_, std::span(newSizes).first(perm.size()), std::span(newStrides).first(perm.size()));
+    throw Error("tensor " + str() + " cannot be transposed by " + listText(perm) + "; give each of its " +
+                std::to_string(rank_) + " dimensions once");
+  size_t used = perm.size();
+  return Tensor(buffer_, data_, dtype_, std::span(newSizes).first(used), std::span(newStrides).first(used));
 }
 
 Tensor Tensor::slice(int64_t dim, int64_t begin, int64_t length, int64_t step) const {
   int64_t extent = size(dim);
-  int64_t last = begin, newStride;
+  int64_t last = begin;
   bool valid = step != 0 && length >= 0 && begin >= 0 && begin <= extent &&
                (length == 0 || (multiply(length - 1, step, last) && add(begin, last, last) && begin < extent &&
                                 last >= 0 && last < extent));
-  auto d = static_cast<size_t>(dim);
-  if (!valid || !multiply(strides_[d], step, newStride))
+  if (!valid)
     throw Error("slice of " + std::to_string(length) + " elements from " + std::to_string(begin) + " with step " +
                 std::to_string(step) + " leaves dimension " + std::to_string(dim) + " of tensor " + str() +
                 "; every index must be from 0 to " + std::to_string(extent - 1) + " and the step must not be 0");
   Tensor result = *this;
+  auto d = static_cast<size_t>(dim);
   auto newSizes = sizes_, newStrides = strides_;
   newSizes[d] = length;
-  newStrides[d] = newStride;
+  if (length > 1) // the step of fewer is never taken, and may be any number
+    newStrides[d] *= step;
   auto used = static_cast<size_t>(rank_);
   result.setShape(dtype_, std::span(newSizes).first(used), std::span(newStrides).first(used));
   // Nothing to point at when either is empty, and begin * stride need not fit then.
@@ -264,14 +266,14 @@ Tensor Tensor::reshape(IndexList sizes) const {
   return result;
 }
 
-/// Calls function(std::byte *element, uint64_t rowMajorIndex) for every element in row-major order. The caller has checked
-/// that the elements are there.
+/// Calls function(std::byte *element, uint64_t rowMajorIndex) for every element in row-major order. The caller has
+/// checked that the elements are there. The stride of a dimension of one element may be anything and is never used.
 template <typename Function> void Tensor::forEachElement(Function function) const {
   if (elements_ == 0)
     return;
   auto bytes = static_cast<int64_t>(sizeOf(dtype_));
   int64_t inner = rank_ ? sizes_[static_cast<size_t>(rank_ - 1)] : 1;
-  int64_t innerStride = rank_ ? strides_[static_cast<size_t>(rank_ - 1)] * bytes : 0;
+  int64_t innerStride = inner > 1 ? strides_[static_cast<size_t>(rank_ - 1)] * bytes : 0;
   std::array<int64_t, maxRank> index{};
   std::byte *row = data_;
   for (uint64_t counter = 0;;) {
@@ -280,10 +282,12 @@ template <typename Function> void Tensor::forEachElement(Function function) cons
     int64_t d = rank_ - 2;
     for (; d >= 0; --d) {
       auto u = static_cast<size_t>(d);
-      row += strides_[u] * bytes;
-      if (++index[u] < sizes_[u])
+      if (index[u] + 1 < sizes_[u]) {
+        ++index[u];
+        row += strides_[u] * bytes;
         break;
-      row -= strides_[u] * bytes * sizes_[u];
+      }
+      row -= index[u] * strides_[u] * bytes;
       index[u] = 0;
     }
     if (d < 0)
@@ -314,8 +318,9 @@ std::byte *Tensor::element(IndexList index) const {
     throw Error("tensor " + str() + " has no element " + listText(index) +
                 "; give one index per dimension, each from 0 to its size less one");
   // The index is right, but a borrowed tensor may describe more memory than there is.
-  int64_t first = data_ - static_cast<std::byte *>(bufferBegin()) + offset;
-  if (!data_ || first < 0 || static_cast<uint64_t>(first) + sizeOf(dtype_) > bufferBytes())
+  uint64_t first = reinterpret_cast<uintptr_t>(data_) - reinterpret_cast<uintptr_t>(bufferBegin()) +
+                   static_cast<uint64_t>(offset);
+  if (!data_ || first > bufferBytes() || sizeOf(dtype_) > bufferBytes() - first)
     checkInsideBuffer();
   return data_ + offset;
 }
@@ -341,8 +346,9 @@ void Tensor::setInt(IndexList index, int64_t value) const {
   withInteger(dtype_, [&](auto t) {
     using T = decltype(t);
     if (static_cast<int64_t>(static_cast<T>(value)) != value)
-      throw Error(std::to_string(value) + " does not fit in an element of tensor " + str() + "; it holds " +
-                  std::to_string(std::numeric_limits<T>::min()) + " to " + std::to_string(std::numeric_limits<T>::max()));
+      throw Error(std::to_string(value) + " does not fit in an element of tensor " + str() + "; the range is " +
+                  std::to_string(std::numeric_limits<T>::min()) + " to " +
+                  std::to_string(std::numeric_limits<T>::max()));
     store(to, static_cast<T>(value));
   });
 }
@@ -370,8 +376,8 @@ void Tensor::fillRandom(uint64_t seed, double lo, double hi) const {
     using T = decltype(t);
     T first = saturate<T>(std::ceil(lo)), last = saturate<T>(std::floor(hi));
     if (std::ceil(lo) > std::floor(hi))
-      throw Error("there is no integer from " + std::to_string(lo) + " to " + std::to_string(hi) +
-                  " to fill tensor " + str() + " with; widen the range");
+      throw Error("there is no integer from " + std::to_string(lo) + " to " + std::to_string(hi) + " to fill tensor " +
+                  str() + " with; widen the range");
     // Modulo 2^64 throughout: a width of zero is all of them.
     uint64_t width = static_cast<uint64_t>(last) - static_cast<uint64_t>(first) + 1;
     forEachElement([&](std::byte *to, uint64_t i) {
@@ -409,8 +415,11 @@ void Tensor::checkInsideBuffer() const {
 bool Tensor::overlaps(const Tensor &other) const {
   if (elements_ == 0 || other.elements_ == 0)
     return false;
-  auto at = [](const Tensor &t, int64_t offset) { return reinterpret_cast<uintptr_t>(t.data_) + static_cast<uint64_t>(offset); };
-  return at(*this, extent_.low) < at(other, other.extent_.high) && at(other, other.extent_.low) < at(*this, extent_.high);
+  auto address = [](const Tensor &t, int64_t offset) {
+    return reinterpret_cast<uintptr_t>(t.data_) + static_cast<uint64_t>(offset);
+  };
+  return address(*this, extent_.low) < address(other, other.extent_.high) &&
+         address(other, other.extent_.low) < address(*this, extent_.high);
 }
 
 std::string Tensor::str() const { return std::string(nameOf(dtype_)) + listText(sizes()); }

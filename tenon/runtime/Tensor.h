@@ -53,7 +53,7 @@ public:
 
   void *begin() const { return data_; }
   size_t bytes() const { return bytes_; }
-  /// For a holder that must not lose ownership to a failed allocation: attach the release once everything else worked.
+  /// Attached last, once nothing can throw any more: a failed construction must not release what it never took over.
   void onRelease(std::function<void()> release) { release_ = std::move(release); }
 
 private:
@@ -63,8 +63,8 @@ private:
   std::function<void()> release_;
 };
 
-/// A host array of rank 0 to 5, or a view of one. A Tensor is a handle: copies and views share the buffer, and const-ness of
-/// the handle says nothing about the elements. Strides are in elements and may be zero or negative. All arithmetic is
+/// A host array of rank 0 to 5, or a view of one. A Tensor is a handle: copies and views share the buffer, and a const
+/// handle says nothing about the elements. Strides are in elements and may be zero or negative. All arithmetic is
 /// 64-bit, and a shape whose extent does not fit is refused when the tensor is made.
 ///
 /// Whether every element lies inside the buffer is a separate question, answered by checkInsideBuffer(): a tensor may
@@ -80,12 +80,12 @@ public:
   static Tensor empty(DType dtype, IndexList sizes);
   /// Row-major, owned, all bytes zero.
   static Tensor zeros(DType dtype, IndexList sizes);
-  /// The caller's memory of `bytes` bytes, whose first element is at `data`; without strides, row-major. The memory must
-  /// outlive the tensor and its views; `release` is called when the last of them is gone, and not when borrow throws.
+  /// The caller's memory of `bytes` bytes, whose first element is at `data`; without strides, row-major. The memory
+  /// must outlive the tensor and its views; `release` is called when the last is gone, and not when borrow throws.
   static Tensor borrow(void *data, size_t bytes, DType dtype, IndexList sizes, IndexList strides = {},
                        std::function<void()> release = {});
 
-  /// Takes over `managed`, whose deleter runs when the last view is gone. When it throws, the caller still owns `managed`.
+  /// Takes over `managed`, whose deleter runs when the last view is gone; if this throws, the caller still owns it.
   static Tensor from_dlpack(DLManagedTensor *managed);
   /// A view for another library; it keeps the buffer alive until its deleter is called.
   DLManagedTensor *to_dlpack() const;
@@ -114,12 +114,12 @@ public:
   /// A row-major copy with a buffer of its own.
   Tensor clone() const;
 
-  /// One element as a double. Writing rounds once to nearest-even (FloatFormats.h); an integer is truncated towards zero
-  /// and saturates, NaN giving zero; a boolean is true unless the value is zero.
+  /// One element as a double. Writing rounds once to nearest-even (FloatFormats.h); an integer is truncated towards
+  /// zero and saturates, NaN giving zero; a boolean is true unless the value is zero.
   double get(IndexList index) const;
   void set(IndexList index, double value) const;
-  /// One integer or boolean element, exactly. u64 is the same 64 bits, so values from 2^63 are negative here. A value that
-  /// the type cannot hold is refused.
+  /// One integer or boolean element, exactly. u64 is the same 64 bits, so values from 2^63 are negative here. A value
+  /// that the type cannot hold is refused.
   int64_t getInt(IndexList index) const;
   void setInt(IndexList index, int64_t value) const;
 
@@ -133,8 +133,8 @@ public:
 
   /// Throws unless every element lies inside the buffer and is aligned to its own size.
   void checkInsideBuffer() const;
-  /// Whether the byte ranges the two reach over meet: false is a proof, true is not (interleaved views). An empty tensor
-  /// overlaps nothing.
+  /// Whether the byte ranges the two reach over meet: false is a proof, true is not (interleaved views). An empty
+  /// tensor overlaps nothing.
   bool overlaps(const Tensor &other) const;
 
   /// "f32[2, 3]"

@@ -27,6 +27,8 @@ inline constexpr int64_t maxTileElements = int64_t(1) << 20;
 inline constexpr llvm::StringLiteral unitStrideAttr = "tile.unit_stride";
 /// Function attribute (unit): no written view overlaps another view of the launch.
 inline constexpr llvm::StringLiteral noOverlapAttr = "tile.no_overlap";
+/// Function attribute (unit): the user promised the above; a launch that breaks it is refused.
+inline constexpr llvm::StringLiteral promisesNoOverlapAttr = "tile.promises_no_overlap";
 /// Argument attribute: the name the user gave it, for messages.
 inline constexpr llvm::StringLiteral argumentNameAttr = "tile.name";
 

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// exp, exp2, tanh, erf.
+//
+// Coefficients were fitted by iteratively reweighted least squares on Chebyshev nodes (Lawson; close to minimax) with
+// 60 digits, then rounded to the format one by one from the lowest degree up, refitting the rest after each. "Fit
+// error" below is the largest error of the rounded polynomial in exact arithmetic, relative to the function named.
+#pragma once
+
+#include "tenon/compiler/math/Arithmetic.h"
+
+namespace tenon::math {
+namespace detail {
+
+/// (e^r - 1 - r) / r^2 on |r| <= ln2/2. Fit error relative to e^r - 1: 2^-26.1 (float), 2^-55.5 (double).
+template <class A> Value<A, float> expTail(A &a, Value<A, float> r) {
+  return horner<float>(a, r, {0x1.fffffep-2f, 0x1.5554b0p-3f, 0x1.55572ep-5f, 0x1.1227ccp-7f, 0x1.6b5928p-10f});
+}
+
+template <class A> Value<A, double> expTail(A &a, Value<A, double> r) {
+  return horner<double>(a, r,
+                        {0x1.0000000000005p-1, 0x1.555555555553ep-3, 0x1.55555555520c3p-5, 0x1.1111111117deap-7,
+                         0x1.6c16c17f4be57p-10, 0x1.a01a017b18138p-13, 0x1.a019a63591a1dp-16, 0x1.71de7a4b1ff6fp-19,
+                         0x1.28a30af748a16p-22, 0x1.ae823c3612245p-26});
+}
+
+/// (2^r - 1) / r on |r| <= 1/2. Fit error relative to 2^r: 2^-28.3 (float), 2^-57.7 (double).
+template <class A> Value<A, float> exp2Slope(A &a, Value<A, float> r) {
+  return horner<float>(a, r, {0x1.62e430p-1f, 0x1.ebfbdcp-3f, 0x1.c6af7ap-5f, 0x1.3b2dd2p-7f, 0x1.5f0948p-10f,
+                              0x1.417b14p-13f});
+}
+
+template <class A> Value<A, double> exp2Slope(A &a, Value<A, double> r) {
+  return horner<double>(a, r,
+                        {0x1.62e42fefa39efp-1, 0x1.ebfbdff82c59cp-3, 0x1.c6b08d704a0d3p-5, 0x1.3b2ab6fba11e2p-7,
+                         0x1.5d87fe78b3ebfp-10, 0x1.4309130c06e95p-13, 0x1.ffcbfbf806e81p-17, 0x1.62bfcdce53b7fp-20,
+                         0x1.b5260ed4e1856p-24, 0x1.e611bb58a76f4p-28, 0x1.e80d62096fabbp-32});
+}
+
+/// x = n ln2 + r with n an integer and |r| <= ln2/2 (a hair more where x log2(e) rounds across a half). The low bits
+/// of `rounded` are n + offset. n * ln2High and the first subtraction are exact, so r carries one rounding.
+template <class T, class A> struct ExpReduction {
+  Value<A, T> r;
+  Value<A, typename Format<T>::Bits> rounded;
+
+  ExpReduction(A &a, Value<A, T> x, typename Format<T>::Bits offset) {
+    Value<A, T> magic = a.constant(Format<T>::roundMagic + T(offset));
+    Value<A, T> sum = a.fma(x, a.constant(Format<T>::log2E), magic);
+    Value<A, T> n = a.sub(sum, magic);
+    r = a.fma(n, a.constant(-Format<T>::ln2Low), a.fma(n, a.constant(-Format<T>::ln2High), x));
+    rounded = a.toBits(sum);
+  }
+};
+
+/// The float whose exponent field (and sign, above it) is the low bits of `field`; what lies higher is shifted out.
+template <class T, class A> Value<A, T> fromExponentField(A &a, Value<A, typename Format<T>::Bits> field) {
+  return a.fromBits(a.shiftLeft(field, a.constant(Format<T>::mantissaBits)));
+}
+
+/// p * 2^n where the low bits of `rounded` are n + 2 * bias. One power of two cannot span the range from the smallest
+/// subnormal to the largest p * 2^n, so it is applied as 2^floor(n/2) * 2^ceil(n/2): the first product is exact and
+/// the second rounds once, into the subnormals or to infinity.
+template <class T, class A> Value<A, T> scale(A &a, Value<A, T> p, Value<A, typename Format<T>::Bits> rounded) {
+  using Bits = typename Format<T>::Bits;
+  Value<A, Bits> half = a.shiftRight(rounded, a.constant(Bits(1)));
+  Value<A, Bits> otherHalf = a.sub(rounded, half);
+  return a.mul(a.mul(p, fromExponentField<T>(a, half)), fromExponentField<T>(a, otherHalf));
+}
+
+/// 1 - exp(q) for q in [-40, 0]. The power of two is made negative (a one above its exponent field), so that the
+/// subtraction is the fma and rounds once.
+template <class T, class A> Value<A, T> oneMinusExp(A &a, Value<A, T> q) {
+  constexpr typename Format<T>::Bits bias = Format<T>::bias;
+  ExpReduction<T, A> e(a, q, bias + 2 * (bias + 1));
+  Value<A, T> one = a.constant(T(1));
+  Value<A, T> p = a.fma(e.r, a.fma(e.r, expTail(a, e.r), one), one);
+  return a.fma(fromExponentField<T>(a, e.rounded), p, one);
+}
+
+/// (tanh(x) / x - 1) / x^2 as a polynomial in z = x^2, x in [0, 0.625]. Fit error relative to tanh: 2^-27.7 (float),
+/// 2^-56.4 (double).
+template <class A> Value<A, float> tanhTail(A &a, Value<A, float> z) {
+  return horner<float>(a, z, {-0x1.555532p-2f, 0x1.1106fep-3f, -0x1.b83792p-5f, 0x1.520a3ap-6f, -0x1.756d14p-8f});
+}
+
+template <class A> Value<A, double> tanhTail(A &a, Value<A, double> z) {
+  return horner<double>(a, z,
+                        {-0x1.55555555554ffp-2, 0x1.111111110aca4p-3, -0x1.ba1ba1b504cfap-5, 0x1.664f477aa28c3p-6,
+                         -0x1.226e1626f673ep-7, 0x1.d6cf277c1d08dp-9, -0x1.7d689da7d9e82p-10, 0x1.3365effd5d37ap-11,
+                         -0x1.df54655642b93p-13, 0x1.438eb3e581f24p-14, -0x1.0da26ebead9cap-16});
+}
+
+/// erf(x) / x - 1 as a polynomial in z = x^2 on [0, 1]. Fit error relative to erf: 2^-29.4 (float), 2^-56.0 (double).
+template <class A> Value<A, float> erfSlope(A &a, Value<A, float> z) {
+  return horner<float>(a, z, {0x1.06eba8p-3f, -0x1.81273ep-2f, 0x1.ce2ceap-4f, -0x1.b7f7bcp-6f, 0x1.53fa0cp-8f,
+                              -0x1.a39f20p-11f, 0x1.487984p-14f});
+}
+
+template <class A> Value<A, double> erfSlope(A &a, Value<A, double> z) {
+  return horner<double>(a, z,
+                        {0x1.06eba8214db68p-3, -0x1.812746b0379a3p-2, 0x1.ce2f21a03ffb7p-4, -0x1.b82ce311cd1dap-6,
+                         0x1.565bccf3ff5bbp-8, -0x1.c02daf8907143p-11, 0x1.f9a2aaf9334c6p-14, -0x1.f4c96ae92a36bp-17,
+                         0x1.b9778ce5121b7p-20, -0x1.5bd6cb5a332bap-23, 0x1.d5da6a1f48001p-27,
+                         -0x1.a81560353afbdp-31});
+}
+
+/// log(1 - erf(x)) on [1, 3.95] (float), [1, 6] (double); beyond, erf rounds to 1. An error d here changes erf by
+/// erfc * d, so the fit is weighted by erfc / erf. Fit error relative to erf: 2^-29.8 (float), 2^-56.8 (double).
+template <class A> Value<A, float> logErfc(A &a, Value<A, float> x) {
+  return horner<float>(a, x, {-0x1.661dacp-12f, -0x1.2088ecp+0f, -0x1.46bae2p-1f, -0x1.a653b2p-4f, 0x1.65ccb0p-6f,
+                              -0x1.825e5cp-9f, 0x1.86e4f4p-13f});
+}
+
+template <class A> Value<A, double> logErfc(A &a, Value<A, double> x) {
+  return horner<double>(a, x,
+                        {-0x1.0dfb0ced68315p-21, -0x1.20dd1fd33e6edp+0, -0x1.45f62755ea7c3p-1, -0x1.a4ac5cc7b691ep-4,
+                         0x1.37229925d1fdep-6, 0x1.ae90d6a2144a5p-12, -0x1.f63ff4b12fb9bp-10, 0x1.9408447e0d142p-11,
+                         -0x1.1b33532fde489p-13, -0x1.541d8acf43288p-16, 0x1.7ef12e901ac9bp-16, -0x1.22da3d474fda7p-17,
+                         0x1.1eadadbc78fcep-19, -0x1.90e1fdb405e52p-22, 0x1.8ed43fcff75a5p-25, -0x1.0e682e7291773p-28,
+                         0x1.c1c813955087cp-33, -0x1.5ae662714aabep-38});
+}
+
+template <class T> struct ExponentialLimits;
+template <> struct ExponentialLimits<float> {
+  static constexpr float expLowest = -104.5f, expHighest = 89;  // exp is 0 and infinity here, and at all beyond
+  static constexpr float exp2Lowest = -151, exp2Highest = 129;
+  static constexpr float tanhIsOne = 9.25f, erfIsOne = 3.95f;
+};
+template <> struct ExponentialLimits<double> {
+  static constexpr double expLowest = -746, expHighest = 710;
+  static constexpr double exp2Lowest = -1076, exp2Highest = 1025;
+  static constexpr double tanhIsOne = 20, erfIsOne = 6;
+};
+
+} // namespace detail
+
+/// e^x = 2^n e^r. The last steps are 1 + r (1 + r q): the two roundings inside the outer fma count for |r| < 0.35 of
+/// half an ulp each, so the total stays below one ulp.
+template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x) {
+  x = clampBelow<T>(a, x, detail::ExponentialLimits<T>::expLowest);
+  x = clampAbove<T>(a, x, detail::ExponentialLimits<T>::expHighest);
+  detail::ExpReduction<T, A> e(a, x, 2 * Format<T>::bias);
+  Value<A, T> one = a.constant(T(1));
+  Value<A, T> p = a.fma(e.r, a.fma(e.r, detail::expTail(a, e.r), one), one);
+  return detail::scale<T>(a, p, e.rounded);
+}
+
+/// 2^x = 2^n 2^r with r = x - n exact.
+template <class T, class A> Value<A, T> exp2(A &a, Value<A, T> x) {
+  x = clampBelow<T>(a, x, detail::ExponentialLimits<T>::exp2Lowest);
+  x = clampAbove<T>(a, x, detail::ExponentialLimits<T>::exp2Highest);
+  Value<A, T> magic = a.constant(Format<T>::roundMagic + T(2 * Format<T>::bias));
+  Value<A, T> sum = a.add(x, magic);
+  Value<A, T> r = a.sub(x, a.sub(sum, magic));
+  Value<A, T> p = a.fma(r, detail::exp2Slope(a, r), a.constant(T(1)));
+  return detail::scale<T>(a, p, a.toBits(sum));
+}
+
+/// tanh|x| = |x| + |x|^3 P(x^2) below 0.625; above, 1 - 2 / (e^(2|x|) + 1), where the quotient is below 0.45 and so
+/// are its errors.
+template <class T, class A> Value<A, T> tanh(A &a, Value<A, T> x) {
+  Value<A, T> magnitude = a.abs(x), z = a.mul(magnitude, magnitude), one = a.constant(T(1));
+  Value<A, T> small = a.fma(a.mul(magnitude, z), detail::tanhTail(a, z), magnitude);
+  Value<A, T> clamped = clampAbove<T>(a, magnitude, detail::ExponentialLimits<T>::tanhIsOne);
+  detail::ExpReduction<T, A> e(a, a.add(clamped, clamped), Format<T>::bias);
+  Value<A, T> p = a.fma(e.r, a.fma(e.r, detail::expTail(a, e.r), one), one);
+  Value<A, T> expPlusOne = a.fma(detail::fromExponentField<T>(a, e.rounded), p, one);
+  Value<A, T> large = a.sub(one, a.div(a.constant(T(2)), expPlusOne));
+  return withSignOf<T>(a, a.select(a.lessThan(magnitude, a.constant(T(0.625))), small, large), x);
+}
+
+/// erf|x| = |x| + |x| P(x^2) below 1, 1 - exp(Q(|x|)) above, where erfc <= 0.16 damps the errors of Q and exp.
+template <class T, class A> Value<A, T> erf(A &a, Value<A, T> x) {
+  Value<A, T> magnitude = a.abs(x);
+  Value<A, T> small = a.fma(magnitude, detail::erfSlope(a, a.mul(magnitude, magnitude)), magnitude);
+  Value<A, T> clamped = clampAbove<T>(a, magnitude, detail::ExponentialLimits<T>::erfIsOne);
+  Value<A, T> large = detail::oneMinusExp<T>(a, detail::logErfc(a, clamped));
+  return withSignOf<T>(a, a.select(a.lessThan(magnitude, a.constant(T(1))), small, large), x);
+}
+
+} // namespace tenon::math

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory, one vector of elements at a time. An access that is switched off (outside its view, or masked) goes to the first
+// bytes of the scratch memory instead where the machine has no masked form of it: no branches, no faults.
+#include "tenon/compiler/target/cpu/Nest.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+namespace {
+
+using Builder = ImplicitLocOpBuilder;
+
+Value toI64(Builder &b, Value index) { return b.create<arith::IndexCastOp>(b.getI64Type(), index); }
+
+/// Pointer arithmetic in elements; vector offsets give a vector of pointers.
+Value elementPointer(Builder &b, Value base, Value offset, Type element) {
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  if (unsigned lanes = lanesOf(offset))
+    pointer = LLVM::LLVMFixedVectorType::get(pointer, lanes);
+  return b.create<LLVM::GEPOp>(pointer, element, base, ValueRange{offset});
+}
+
+Value andAll(Builder &b, Value x, Value y) {
+  if (!x || !y)
+    return x ? x : y;
+  Value both[] = {x, y};
+  unifyLanes(b, both);
+  return b.create<arith::AndIOp>(both[0], both[1]);
+}
+
+/// 0 <= value < limit in one unsigned comparison.
+Value within(Builder &b, Value value, Value limit) {
+  Value both[] = {value, limit};
+  unifyLanes(b, both);
+  return b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, both[0], both[1]);
+}
+
+Value allOnes(Builder &b, unsigned lanes) { return constantBits(b, VectorType::get({lanes}, b.getI1Type()), 1); }
+
+} // namespace
+
+Value Nest::laneIota(Type element) {
+  SmallVector<Attribute> values;
+  for (unsigned i = 0; i < lanes_; ++i)
+    values.push_back(b_.getIntegerAttr(element, i));
+  auto type = VectorType::get({lanes_}, element);
+  return b_.create<arith::ConstantOp>(DenseElementsAttr::get(type, values));
+}
+
+//===--- The test before the loops --------------------------------------------------------------------------------===//
+
+void Nest::collectWindows(Value tile, SmallVectorImpl<Operation *> &windows, llvm::DenseSet<Value> &seen) {
+  Operation *op = tile.getDefiningOp();
+  if (!llvm::isa<RankedTensorType>(tile.getType()) || !seen.insert(tile).second || e_.buffer(tile) || !op)
+    return;
+  if (llvm::isa<tile::LoadOp>(op))
+    windows.push_back(op);
+  for (Value operand : op->getOperands())
+    collectWindows(operand, windows, seen);
+}
+
+/// Whether every window the nest reads or writes lies inside its view; null when there is none.
+Value Nest::inBounds() {
+  SmallVector<Operation *> windows;
+  llvm::DenseSet<Value> seen;
+  for (const NestRoot &root : group_.roots) {
+    if (!root.op) {
+      // The destination's own buffer is not a reason to stop: it is being computed here.
+      if (Operation *op = root.value.getDefiningOp(); op && isPulled(op)) {
+        if (llvm::isa<tile::LoadOp>(op))
+          windows.push_back(op);
+        for (Value operand : op->getOperands())
+          collectWindows(operand, windows, seen);
+      }
+      continue;
+    }
+    if (llvm::isa<tile::StoreOp>(root.op))
+      windows.push_back(root.op);
+    for (Value operand : root.op->getOperands())
+      collectWindows(operand, windows, seen);
+  }
+  Value inside;
+  for (Operation *op : windows) {
+    auto load = llvm::dyn_cast<tile::LoadOp>(op);
+    auto store = llvm::dyn_cast<tile::StoreOp>(op);
+    const ViewParts &view = e_.view(load ? load.getView() : store.getView());
+    auto offsets = load ? load.getOffsets() : store.getOffsets();
+    auto shape = (load ? load.getType() : store.getValue().getType()).getShape();
+    b_.setLoc(op->getLoc());
+    for (auto [offset, extent, size] : llvm::zip(offsets, shape, view.sizes)) {
+      // offset >= 0 and offset <= size - extent; sizes are far from the ends of 64 bits, offsets may not be.
+      Value last = b_.create<arith::SubIOp>(size, e_.index(extent));
+      Value start = e_.scalar(offset);
+      inside = andAll(b_, inside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, start, e_.index(0)));
+      inside = andAll(b_, inside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, start, last));
+    }
+  }
+  return inside;
+}
+
+//===--- Buffers --------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+struct BufferPlace {
+  Value pointer;
+  bool contiguous; ///< lanes follow each other
+};
+
+BufferPlace locate(Builder &b, LoopEmitter &e, const Buffer &buffer, const Coords &coords, Value iota) {
+  Type element = scratchType(buffer.element);
+  Value offset;
+  int64_t laneStride = 1;
+  for (auto [d, coord] : llvm::enumerate(coords)) {
+    if (coord.lanes)
+      laneStride = buffer.strides[d];
+    if (buffer.shape[d] == 1 || matchPattern(coord.base, m_Zero()))
+      continue;
+    Value term = buffer.strides[d] == 1
+                     ? coord.base
+                     : b.create<arith::MulIOp>(coord.base, e.index(buffer.strides[d])).getResult();
+    offset = offset ? b.create<arith::AddIOp>(offset, term).getResult() : term;
+  }
+  Value pointer = offset ? elementPointer(b, buffer.pointer, toI64(b, offset), element) : buffer.pointer;
+  if (laneStride == 1)
+    return {pointer, true};
+  Value steps = b.create<arith::MulIOp>(iota, constantBits(b, iota.getType(), laneStride));
+  return {elementPointer(b, pointer, steps, element), false};
+}
+
+} // namespace
+
+Value Nest::loadBuffer(const Buffer &buffer, const Coords &coords) {
+  unsigned lanes = lanesIn(coords);
+  Type element = scratchType(buffer.element);
+  auto place = locate(b_, e_, buffer, coords, lanes ? laneIota(b_.getI64Type()) : Value());
+  Value raw;
+  unsigned align = byteSize(element);
+  if (!lanes)
+    raw = b_.create<LLVM::LoadOp>(element, place.pointer, align);
+  else if (place.contiguous)
+    raw = b_.create<LLVM::LoadOp>(VectorType::get({lanes}, element), place.pointer, align);
+  else
+    raw = b_.create<LLVM::masked_gather>(VectorType::get({lanes}, element), place.pointer, allOnes(b_, lanes),
+                                         ValueRange{}, b_.getI32IntegerAttr(align));
+  return buffer.element.isInteger(1) ? fromMemory(b_, raw, buffer.element) : raw;
+}
+
+void Nest::storeBuffer(const Buffer &buffer, const Coords &coords, Value value) {
+  unsigned lanes = lanesIn(coords);
+  Type element = scratchType(buffer.element);
+  value = splatTo(b_, value, lanes);
+  if (buffer.element.isInteger(1))
+    value = toMemory(b_, value, buffer.element);
+  auto place = locate(b_, e_, buffer, coords, lanes ? laneIota(b_.getI64Type()) : Value());
+  unsigned align = byteSize(element);
+  if (place.contiguous)
+    b_.create<LLVM::StoreOp>(value, place.pointer, align);
+  else
+    b_.create<LLVM::masked_scatter>(value, place.pointer, allOnes(b_, lanes), b_.getI32IntegerAttr(align));
+}
+
+//===--- Views ----------------------------------------------------------------------------------------------------===//
+
+Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, const Coords &coords) {
+  Address address;
+  Value offset, laneOk;
+  Type i64 = b_.getI64Type();
+  int laneDim = -1;
+  for (auto [d, coord] : llvm::enumerate(coords)) {
+    Value at = e_.scalar(offsets[d]);
+    if (!matchPattern(coord.base, m_Zero()))
+      at = b_.create<arith::AddIOp>(at, coord.base);
+    if (coord.lanes)
+      laneDim = d;
+    if (checked_ && !coord.lanes) {
+      address.ok = andAll(b_, address.ok, within(b_, at, view.sizes[d]));
+    } else if (checked_) {
+      // Lane i is inside when low <= i < high; clamped to the lane count these are small numbers. Comparing with the
+      // distances to both ends, instead of at + i with the size, cannot overflow.
+      Value lanes = e_.index(lanes_), zero = e_.index(0);
+      auto clamp = [&](Value value) {
+        Value small = b_.create<arith::MinSIOp>(b_.create<arith::MaxSIOp>(value, zero), lanes);
+        return splatTo(b_, b_.create<arith::IndexCastOp>(b_.getI32Type(), small), lanes_);
+      };
+      Value near = b_.create<arith::MaxSIOp>(at, b_.create<arith::SubIOp>(zero, lanes)); // far below: nothing inside
+      Value low = clamp(b_.create<arith::SubIOp>(zero, near));
+      Value high = clamp(b_.create<arith::SubIOp>(view.sizes[d], near));
+      Value lane = laneIota(b_.getI32Type());
+      laneOk = b_.create<arith::AndIOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, lane, low),
+                                        b_.create<arith::CmpIOp>(arith::CmpIPredicate::slt, lane, high));
+    }
+    Value term = view.unitStride == static_cast<int>(d) ? at : b_.create<arith::MulIOp>(at, view.strides[d]).getResult();
+    offset = offset ? b_.create<arith::AddIOp>(offset, term).getResult() : term;
+  }
+  address.pointer = elementPointer(b_, view.pointer, toI64(b_, offset), memoryType(view.element));
+  if (laneDim >= 0) {
+    address.ok = andAll(b_, address.ok, laneOk);
+    address.contiguous = laneDim == view.unitStride;
+    if (!address.contiguous) {
+      Value stride = splatTo(b_, toI64(b_, view.strides[laneDim]), lanes_);
+      Value steps = b_.create<arith::MulIOp>(laneIota(i64), stride);
+      address.pointer = elementPointer(b_, address.pointer, steps, memoryType(view.element));
+    }
+  }
+  return address;
+}
+
+Nest::Address Nest::indexedAddress(const ViewParts &view, OperandRange indices, Value mask, const Coords &coords) {
+  Address address;
+  address.contiguous = false;
+  Value offset;
+  Type i64 = b_.getI64Type();
+  if (mask)
+    address.ok = compute(mask, coords);
+  SmallVector<Value> positions;
+  for (Value index : indices)
+    positions.push_back(compute(index, coords));
+  for (auto [d, index] : llvm::enumerate(positions)) {
+    Value at = castElements(b_, index, getElementTypeOrSelf(index.getType()), i64, false);
+    address.ok = andAll(b_, address.ok, within(b_, at, toI64(b_, view.sizes[d])));
+    Value factors[] = {at, toI64(b_, view.strides[d])};
+    unifyLanes(b_, factors);
+    Value terms[] = {b_.create<arith::MulIOp>(factors[0], factors[1]), offset};
+    if (offset) {
+      unifyLanes(b_, terms);
+      offset = b_.create<arith::AddIOp>(terms[0], terms[1]);
+    } else {
+      offset = terms[0];
+    }
+  }
+  unsigned lanes = lanesIn(coords);
+  offset = splatTo(b_, offset, lanes);
+  address.ok = splatTo(b_, address.ok, lanes);
+  address.pointer = elementPointer(b_, view.pointer, offset, memoryType(view.element));
+  return address;
+}
+
+Value Nest::loadElements(const Address &address, Type tileElement, Value padding) {
+  Type element = memoryType(tileElement);
+  unsigned align = byteSize(element);
+  unsigned lanes = llvm::isa<LLVM::LLVMPointerType>(address.pointer.getType())
+                       ? (address.ok ? lanesOf(address.ok) : 0)
+                       : LLVM::getVectorNumElements(address.pointer.getType()).getFixedValue();
+  Value raw;
+  Value pointer = address.pointer;
+  bool masks = align >= 4 ? e_.isa().masksWords : e_.isa().masksSmallTypes;
+  auto pointerType = LLVM::LLVMPointerType::get(b_.getContext());
+  if (lanes == 0) {
+    if (address.ok)
+      pointer = b_.create<LLVM::SelectOp>(address.ok, pointer, e_.scratchPointer());
+    raw = b_.create<LLVM::LoadOp>(element, pointer, align);
+  } else if (address.contiguous && masks) {
+    auto type = VectorType::get({lanes}, element);
+    Value zero = b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(type)));
+    raw = b_.create<LLVM::MaskedLoadOp>(type, pointer, address.ok, ValueRange{zero}, align);
+  } else {
+    auto vectorOfPointers = LLVM::LLVMFixedVectorType::get(pointerType, lanes);
+    if (address.contiguous)
+      pointer = elementPointer(b_, pointer, laneIota(b_.getI64Type()), element);
+    if (address.ok) {
+      Value nowhere = b_.create<LLVM::GEPOp>(vectorOfPointers, element, e_.scratchPointer(),
+                                             ValueRange{constantBits(b_, VectorType::get({lanes}, b_.getI64Type()), 0)});
+      pointer = b_.create<LLVM::SelectOp>(address.ok, pointer, nowhere);
+    }
+    raw = b_.create<LLVM::masked_gather>(VectorType::get({lanes}, element), pointer, allOnes(b_, lanes), ValueRange{},
+                                         b_.getI32IntegerAttr(align));
+  }
+  Value value = fromMemory(b_, raw, tileElement);
+  if (!address.ok)
+    return value;
+  Value otherwise = padding ? padding
+                            : b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(registerType(tileElement))));
+  return b_.create<arith::SelectOp>(address.ok, value, splatTo(b_, otherwise, lanes));
+}
+
+Value Nest::loadWindow(tile::LoadOp op, const Coords &coords) {
+  const ViewParts &view = e_.view(op.getView());
+  Address address = windowAddress(view, op.getOffsets(), coords);
+  unsigned lanes = lanesIn(coords);
+  Value padding = op.getPadding() ? e_.scalar(op.getPadding()) : Value();
+  if (!address.ok && address.contiguous && lanes) {
+    Type element = memoryType(view.element);
+    Value raw = b_.create<LLVM::LoadOp>(VectorType::get({lanes}, element), address.pointer, byteSize(element));
+    return fromMemory(b_, raw, view.element);
+  }
+  if (lanes && address.ok)
+    address.ok = splatTo(b_, address.ok, lanes);
+  return loadElements(address, view.element, padding);
+}
+
+Value Nest::gather(tile::GatherOp op, const Coords &coords) {
+  unsigned depth = depthOf(coords);
+  const ViewParts &view = e_.view(op.getView());
+  Address address = indexedAddress(view, op.getIndices(), op.getMask(), coords);
+  setInsertion(depth);
+  return loadElements(address, view.element, op.getPadding() ? e_.scalar(op.getPadding()) : Value());
+}
+
+void Nest::storeElements(const Address &address, Type tileElement, Value value) {
+  Type element = memoryType(tileElement);
+  unsigned align = byteSize(element), lanes = lanesOf(value);
+  Value raw = toMemory(b_, value, tileElement), pointer = address.pointer;
+  bool masks = align >= 4 ? e_.isa().masksWords : e_.isa().masksSmallTypes;
+  if (lanes == 0) {
+    if (address.ok)
+      pointer = b_.create<LLVM::SelectOp>(address.ok, pointer, e_.scratchPointer());
+    b_.create<LLVM::StoreOp>(raw, pointer, align);
+  } else if (address.contiguous && !address.ok) {
+    b_.create<LLVM::StoreOp>(raw, pointer, align);
+  } else if (address.contiguous && masks) {
+    b_.create<LLVM::MaskedStoreOp>(raw, pointer, address.ok, align);
+  } else {
+    if (address.contiguous)
+      pointer = elementPointer(b_, pointer, laneIota(b_.getI64Type()), element);
+    if (address.ok) {
+      auto vectorOfPointers = LLVM::LLVMFixedVectorType::get(LLVM::LLVMPointerType::get(b_.getContext()), lanes);
+      Value nowhere = b_.create<LLVM::GEPOp>(vectorOfPointers, element, e_.scratchPointer(),
+                                             ValueRange{constantBits(b_, VectorType::get({lanes}, b_.getI64Type()), 0)});
+      pointer = b_.create<LLVM::SelectOp>(address.ok, pointer, nowhere);
+    }
+    b_.create<LLVM::masked_scatter>(raw, pointer, allOnes(b_, lanes), b_.getI32IntegerAttr(align));
+  }
+}
+
+void Nest::storeWindow(tile::StoreOp op, const Coords &coords, Value value) {
+  const ViewParts &view = e_.view(op.getView());
+  Address address = windowAddress(view, op.getOffsets(), coords);
+  unsigned lanes = lanesIn(coords);
+  if (lanes && address.ok)
+    address.ok = splatTo(b_, address.ok, lanes);
+  storeElements(address, view.element, splatTo(b_, value, lanes));
+}
+
+void Nest::scatter(tile::ScatterOp op, const Coords &coords, Value value) {
+  const ViewParts &view = e_.view(op.getView());
+  Address address = indexedAddress(view, op.getIndices(), op.getMask(), coords);
+  setInsertion(levels_.size() - 1);
+  storeElements(address, view.element, splatTo(b_, value, lanesIn(coords)));
+}
+
+//===--- Atomics and assertions: scalar code ----------------------------------------------------------------------===//
+
+void Nest::atomic(Operation *op, const Coords &coords, const Buffer *result) {
+  auto rmw = llvm::dyn_cast<tile::AtomicRMWOp>(op);
+  auto cas = llvm::dyn_cast<tile::AtomicCASOp>(op);
+  const ViewParts &view = e_.view(rmw ? rmw.getView() : cas.getView());
+  Value first = compute(rmw ? rmw.getValue() : cas.getExpected(), coords);
+  Value second = cas ? compute(cas.getDesired(), coords) : Value();
+  Address address = indexedAddress(view, rmw ? rmw.getIndices() : cas.getIndices(),
+                                   rmw ? rmw.getMask() : cas.getMask(), coords);
+  setInsertion(levels_.size() - 1);
+  Type element = view.element;
+  auto branch = b_.create<scf::IfOp>(TypeRange{element}, address.ok, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToEnd(branch.elseBlock());
+    b_.create<scf::YieldOp>(ValueRange{b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(element)))});
+    b_.setInsertionPointToEnd(branch.thenBlock());
+    auto order = LLVM::AtomicOrdering::seq_cst;
+    Value old;
+    if (rmw) {
+      bool isFloat = llvm::isa<FloatType>(element), isUnsigned = rmw.getIsUnsigned();
+      bool isExtremum = rmw.getKind() == tile::AtomicKind::max || rmw.getKind() == tile::AtomicKind::min;
+      if (isFloat && isExtremum) {
+        // LLVM's atomic fmax drops NaN, ours propagates it: a compare-exchange loop on the bits.
+        Type bits = b_.getIntegerType(element.getIntOrFloatBitWidth());
+        Value initial = b_.create<LLVM::LoadOp>(bits, address.pointer, byteSize(element), /*isVolatile=*/false,
+                                                /*isNonTemporal=*/false, /*isInvariant=*/false,
+                                                LLVM::AtomicOrdering::monotonic);
+        auto loop = b_.create<scf::WhileOp>(TypeRange{bits}, ValueRange{initial});
+        Block *before = b_.createBlock(&loop.getBefore(), {}, bits, b_.getLoc());
+        Value seen = b_.create<arith::BitcastOp>(element, before->getArgument(0));
+        Value wanted = rmw.getKind() == tile::AtomicKind::max ? b_.create<arith::MaximumFOp>(seen, first).getResult()
+                                                              : b_.create<arith::MinimumFOp>(seen, first).getResult();
+        auto exchange = b_.create<LLVM::AtomicCmpXchgOp>(address.pointer, before->getArgument(0),
+                                                         b_.create<arith::BitcastOp>(bits, wanted), order,
+                                                         LLVM::AtomicOrdering::monotonic);
+        Value found = b_.create<LLVM::ExtractValueOp>(exchange, 0), done = b_.create<LLVM::ExtractValueOp>(exchange, 1);
+        Value again = b_.create<arith::XOrIOp>(done, constantBits(b_, b_.getI1Type(), 1));
+        b_.create<scf::ConditionOp>(again, ValueRange{found});
+        Block *after = b_.createBlock(&loop.getAfter(), {}, bits, b_.getLoc());
+        b_.create<scf::YieldOp>(ValueRange{after->getArgument(0)});
+        b_.setInsertionPointToEnd(branch.thenBlock());
+        old = b_.create<arith::BitcastOp>(element, loop.getResult(0));
+      } else {
+        LLVM::AtomicBinOp kind;
+        switch (rmw.getKind()) {
+        case tile::AtomicKind::add: kind = isFloat ? LLVM::AtomicBinOp::fadd : LLVM::AtomicBinOp::add; break;
+        case tile::AtomicKind::max: kind = isUnsigned ? LLVM::AtomicBinOp::umax : LLVM::AtomicBinOp::max; break;
+        case tile::AtomicKind::min: kind = isUnsigned ? LLVM::AtomicBinOp::umin : LLVM::AtomicBinOp::min; break;
+        case tile::AtomicKind::exchange: kind = LLVM::AtomicBinOp::xchg; break;
+        }
+        old = b_.create<LLVM::AtomicRMWOp>(kind, address.pointer, first, order);
+      }
+    } else {
+      Type bits = b_.getIntegerType(element.getIntOrFloatBitWidth());
+      auto asBits = [&](Value value) -> Value {
+        return value.getType() == bits ? value : b_.create<arith::BitcastOp>(bits, value).getResult();
+      };
+      auto exchange = b_.create<LLVM::AtomicCmpXchgOp>(address.pointer, asBits(first), asBits(second), order,
+                                                       LLVM::AtomicOrdering::monotonic);
+      old = b_.create<LLVM::ExtractValueOp>(exchange, 0);
+      if (element != bits)
+        old = b_.create<arith::BitcastOp>(element, old);
+    }
+    b_.create<scf::YieldOp>(ValueRange{old});
+  }
+  if (result)
+    storeBuffer(*result, coords, branch.getResult(0));
+}
+
+void Nest::check(tile::AssertOp op, const Coords &coords) {
+  bool isTile = llvm::isa<RankedTensorType>(op.getCondition().getType());
+  Value holds = isTile ? compute(op.getCondition(), coords) : e_.scalar(op.getCondition());
+  setInsertion(levels_.size() - 1);
+  Value fails = b_.create<arith::XOrIOp>(holds, constantBits(b_, b_.getI1Type(), 1));
+  auto branch = b_.create<scf::IfOp>(fails, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPoint(branch.thenBlock()->getTerminator());
+  std::string where;
+  if (auto loc = llvm::dyn_cast<FileLineColLoc>(op.getLoc()))
+    where = " (" + loc.getFilename().str() + ":" + std::to_string(loc.getLine()) + ")";
+  SmallVector<Value> arguments = {e_.contextPointer(), e_.stringConstant(op.getMessage().str() + where)};
+  llvm::append_range(arguments, e_.programIds());
+  e_.callRuntime("tenon_assert_failed", arguments);
+}
+
+} // namespace tenon::cpu

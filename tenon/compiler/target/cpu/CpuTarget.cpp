@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/compiler/target/cpu/CpuTarget.h"
+
+#include "tenon/base/Error.h"
+#include "tenon/compiler/target/cpu/Entry.h"
+#include "tenon/compiler/target/cpu/LoopEmitter.h"
+#include "tenon/compiler/transform/ExpandMath.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <mutex>
+
+using namespace mlir;
+
+namespace tenon::cpu {
+namespace {
+
+func::FuncOp kernelOf(ModuleOp module) { return *module.getOps<func::FuncOp>().begin(); }
+
+std::unique_ptr<llvm::TargetMachine> targetMachine(const Isa &isa) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+  });
+  std::string triple = llvm::sys::getProcessTriple(), error;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    throw InternalError("no code generator for " + triple + ": " + error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // a multiply-add is one only where the program says so
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+} // namespace
+
+KernelInfo describeKernel(ModuleOp module) {
+  KernelInfo info;
+  func::FuncOp kernel = kernelOf(module);
+  info.promisesNoOverlap = kernel->hasAttr(tile::promisesNoOverlapAttr);
+  info.written.resize(kernel.getNumArguments());
+  kernel.walk([&](Operation *op) {
+    if (Value view = viewWrittenBy(op))
+      if (auto argument = llvm::dyn_cast<BlockArgument>(view))
+        info.written[argument.getArgNumber()] = true;
+    if (auto require = llvm::dyn_cast<tile::RequireOp>(op)) {
+      std::string where;
+      if (auto loc = llvm::dyn_cast<FileLineColLoc>(op->getLoc()))
+        where = loc.getFilename().str() + ":" + std::to_string(loc.getLine());
+      info.requirements.push_back({require.getMessage().str(), where});
+    }
+    if (auto workspace = llvm::dyn_cast<tile::WorkspaceOp>(op)) {
+      auto type = workspace.getView().getType();
+      info.workspaces.push_back({byteSize(memoryType(type.getElementType())), type.getRank()});
+    }
+  });
+  return info;
+}
+
+OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelInfo &info) {
+  MLIRContext *context = tileModule.getContext();
+  context->loadDialect<LLVM::LLVMDialect, vector::VectorDialect, scf::SCFDialect, func::FuncDialect>();
+  OwningOpRef<ModuleOp> target = ModuleOp::create(tileModule.getLoc());
+  info = describeKernel(tileModule);
+  LoopEmitter instance(kernelOf(tileModule), isa, *target);
+  if (failed(instance.run()))
+    return {};
+  info.scratchBytes = instance.scratchBytes();
+  if (failed(LoopEmitter(kernelOf(tileModule), isa, *target).runPlan()))
+    return {};
+  emitRunFunction(*target);
+  return target;
+}
+
+LogicalResult lowerToLlvmDialect(ModuleOp module) {
+  PassManager pm(module.getContext());
+  pm.enableVerifier(false);
+  pm.addPass(createExpandMathPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createConvertSCFToCFPass());
+  if (failed(pm.run(module)))
+    return failure();
+  // One conversion for the rest: five separate passes over the same ops cost five times as much.
+  LowerToLLVMOptions options(module.getContext());
+  options.overrideIndexBitwidth(64);
+  LLVMTypeConverter converter(module.getContext(), options);
+  RewritePatternSet patterns(module.getContext());
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*module.getContext());
+  target.addLegalOp<ModuleOp>();
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+std::unique_ptr<llvm::Module> translateToLlvm(ModuleOp module, const Isa &isa, llvm::LLVMContext &context) {
+  DialectRegistry registry;
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  module.getContext()->appendDialectRegistry(registry);
+  auto llvmModule = translateModuleToLLVMIR(module, context, "tenon");
+  if (!llvmModule)
+    return nullptr;
+  auto machine = targetMachine(isa);
+  llvmModule->setTargetTriple(machine->getTargetTriple().str());
+  llvmModule->setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : *llvmModule) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", isa.cpu);
+    function.addFnAttr("target-features", isa.features);
+    function.addFnAttr("prefer-vector-width", std::to_string(8 * isa.vectorBytes));
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+    if (function.getName() == "instance") {
+      function.setLinkage(llvm::Function::InternalLinkage);
+      function.addParamAttr(4, llvm::Attribute::NoAlias); // scratch
+      function.addFnAttr(llvm::Attribute::AlwaysInline);
+    }
+  }
+  return llvmModule;
+}
+
+void optimize(llvm::Module &module, const Isa &isa) {
+  auto machine = targetMachine(isa);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false; // vectors are there already; these passes would only cost time
+  tuning.SLPVectorization = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(machine.get(), tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+}
+
+namespace {
+
+template <class Stream, class Buffer> void emitFile(llvm::Module &module, const Isa &isa, llvm::CodeGenFileType type,
+                                                    Buffer &buffer) {
+  auto machine = targetMachine(isa);
+  llvm::legacy::PassManager passes;
+  Stream stream(buffer);
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, type))
+    throw InternalError("this LLVM cannot write object files");
+  passes.run(module);
+}
+
+} // namespace
+
+llvm::SmallVector<char, 0> emitObject(llvm::Module &module, const Isa &isa) {
+  llvm::SmallVector<char, 0> object;
+  emitFile<llvm::raw_svector_ostream>(module, isa, llvm::CodeGenFileType::ObjectFile, object);
+  return object;
+}
+
+std::string emitAssembly(llvm::Module &module, const Isa &isa) {
+  llvm::SmallVector<char, 0> text;
+  emitFile<llvm::raw_svector_ostream>(module, isa, llvm::CodeGenFileType::AssemblyFile, text);
+  return std::string(text.begin(), text.end());
+}
+
+} // namespace tenon::cpu

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two functions the launcher calls: tenon_run loops over program instances, tenon_plan evaluates the grid, the
+// preconditions and the workspace sizes.
+#include "tenon/compiler/target/cpu/Entry.h"
+
+#include "tenon/compiler/target/cpu/CpuTarget.h"
+#include "tenon/compiler/target/cpu/LoopEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+
+void emitRunFunction(ModuleOp target) {
+  ImplicitLocOpBuilder b(target.getLoc(), target.getContext());
+  b.setInsertionPointToEnd(target.getBody());
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type i64 = b.getI64Type();
+  auto function =
+      b.create<func::FuncOp>(runSymbol, b.getFunctionType({pointer, i64, i64, pointer, pointer, pointer}, {}));
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToEnd(entry);
+  auto extent = [&](int32_t axis) -> Value {
+    Value at = b.create<LLVM::GEPOp>(pointer, i64, entry->getArgument(3), ArrayRef<LLVM::GEPArg>{axis});
+    return b.create<LLVM::LoadOp>(i64, at, 8);
+  };
+  Value extent0 = extent(0), extent1 = extent(1);
+  Value one = b.create<arith::ConstantOp>(b.getI64IntegerAttr(1));
+  auto loop = b.create<scf::ForOp>(entry->getArgument(1), entry->getArgument(2), one);
+  b.create<func::ReturnOp>();
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  Value number = loop.getInductionVar();
+  Value pid0 = b.create<arith::RemUIOp>(number, extent0);
+  Value rest = b.create<arith::DivUIOp>(number, extent0);
+  Value pid1 = b.create<arith::RemUIOp>(rest, extent1);
+  Value pid2 = b.create<arith::DivUIOp>(rest, extent1);
+  b.create<func::CallOp>("instance", TypeRange{},
+                         ValueRange{entry->getArgument(0), pid0, pid1, pid2, entry->getArgument(4),
+                                    entry->getArgument(5)});
+}
+
+/// The scalar ops that the grid, the preconditions and the workspace sizes need, then stores of their values.
+LogicalResult LoopEmitter::runPlan() {
+  Block &body = kernel_.getBody().front();
+  llvm::SetVector<Operation *> slice;
+  SmallVector<Value> work;
+  for (Operation &op : body)
+    if (llvm::isa<tile::GridOp, tile::RequireOp, tile::WorkspaceOp>(op))
+      llvm::append_range(work, op.getOperands());
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || !slice.insert(op))
+      continue;
+    if (llvm::isa<tile::GridOp>(op) || op->getNumRegions() ||
+        llvm::any_of(op->getOperandTypes(), [](Type type) { return llvm::isa<RankedTensorType>(type); }))
+      return op->emitError("the grid, require() and workspace sizes may depend only on view sizes, scalars and parameters");
+    llvm::append_range(work, op->getOperands());
+  }
+
+  b_.setInsertionPointToEnd(target_.getBody());
+  auto pointer = LLVM::LLVMPointerType::get(b_.getContext());
+  auto function = b_.create<func::FuncOp>(planSymbol, b_.getFunctionType({pointer, pointer}, {}));
+  Block *entry = function.addEntryBlock();
+  b_.setInsertionPointToEnd(entry);
+  b_.create<func::ReturnOp>();
+  b_.setInsertionPoint(entry->getTerminator());
+  args_ = entry->getArgument(0);
+  bindArguments();
+  int32_t next = 0;
+  auto put = [&](Value value, int32_t at) {
+    if (value.getType().isIndex())
+      value = b_.create<arith::IndexCastOp>(b_.getI64Type(), value);
+    Value slot = b_.create<LLVM::GEPOp>(pointer, b_.getI64Type(), entry->getArgument(1), ArrayRef<LLVM::GEPArg>{at});
+    b_.create<LLVM::StoreOp>(value, slot, 8);
+  };
+  for (int32_t axis = 0; axis < 3; ++axis)
+    put(index(1), axis);
+  next = 4;
+  SmallVector<Value> conditions;
+  for (Operation &op : body) {
+    if (auto size = llvm::dyn_cast<tile::SizeOp>(op); size && slice.contains(&op)) {
+      scalars_[size] = view(size.getView()).sizes[size.getDim()];
+    } else if (slice.contains(&op)) {
+      if (failed(emitScalarOp(op)))
+        return failure();
+    } else if (auto grid = llvm::dyn_cast<tile::GridOp>(op)) {
+      for (auto [axis, extent] : llvm::enumerate(grid.getExtents()))
+        put(scalar(extent), axis);
+    } else if (auto require = llvm::dyn_cast<tile::RequireOp>(op)) {
+      conditions.push_back(scalar(require.getCondition()));
+    } else if (auto workspace = llvm::dyn_cast<tile::WorkspaceOp>(op)) {
+      for (Value size : workspace.getSizes())
+        put(scalar(size), next++);
+    }
+  }
+  Value broken = constantBits(b_, b_.getI64Type(), -1);
+  for (int i = static_cast<int>(conditions.size()) - 1; i >= 0; --i)
+    broken = b_.create<arith::SelectOp>(conditions[i], broken, constantBits(b_, b_.getI64Type(), i));
+  put(broken, 3);
+  return success();
+}
+
+} // namespace tenon::cpu

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace tenon::cpu {
+
+/// What the code generator needs to know of the processor.
+struct Isa {
+  std::string name;          ///< "avx512", "avx2", "baseline"
+  std::string cpu;           ///< LLVM's name of the processor to tune for
+  std::string features;      ///< LLVM's feature string
+  unsigned vectorBytes = 16; ///< width of a vector register
+  unsigned registers = 16;   ///< number of vector registers
+  bool masksSmallTypes = false; ///< masked loads and stores of 8- and 16-bit elements
+  bool masksWords = false;      ///< masked loads and stores of 32- and 64-bit elements
+};
+
+/// The best level this machine has, not above `limit` ("native", "avx512", "avx2", "baseline"). Throws Error for a level
+/// the machine lacks or that does not exist.
+Isa selectIsa(const std::string &limit);
+
+} // namespace tenon::cpu

@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walks one kernel in program order. Scalar ops are copied; pulled tile ops emit nothing until a loop needs their elements;
+// the others (roots) become loop nests, and neighbours with the same iteration space share one.
+#include "tenon/compiler/target/cpu/LoopEmitter.h"
+
+#include "tenon/compiler/target/cpu/Nest.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+namespace {
+
+bool isTile(Value value) { return llvm::isa<RankedTensorType>(value.getType()); }
+ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
+Type elementOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getElementType(); }
+
+Buffer withShape(const Buffer &buffer, ArrayRef<int64_t> shape) {
+  Buffer other = buffer;
+  other.shape.assign(shape.begin(), shape.end());
+  other.strides.assign(shape.size(), 1);
+  for (int d = static_cast<int>(shape.size()) - 2; d >= 0; --d)
+    other.strides[d] = other.strides[d + 1] * shape[d + 1];
+  return other;
+}
+
+} // namespace
+
+LoopEmitter::LoopEmitter(func::FuncOp kernel, const Isa &isa, ModuleOp target)
+    : kernel_(kernel), isa_(isa), target_(target), b_(kernel.getLoc(), target.getContext()), placement_(kernel) {}
+
+//===--- Values ---------------------------------------------------------------------------------------------------===//
+
+Value LoopEmitter::index(int64_t value) {
+  OpBuilder::InsertionGuard guard(b_);
+  // Constants live at the top of the function, each once: nests recognise equal coordinates by their value.
+  Block &entry = b_.getInsertionBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front();
+  for (Operation &op : entry) {
+    auto constant = llvm::dyn_cast<arith::ConstantIndexOp>(op);
+    if (!constant)
+      break;
+    if (constant.value() == value)
+      return constant;
+  }
+  b_.setInsertionPointToStart(&entry);
+  return b_.create<arith::ConstantIndexOp>(value);
+}
+
+Value LoopEmitter::scalar(Value tileScalar) { return scalars_.lookup(tileScalar); }
+
+const Buffer *LoopEmitter::buffer(Value tile) {
+  auto found = buffers_.find(tile);
+  if (found != buffers_.end())
+    return &found->second;
+  // A reshape that mixes dimensions is its operand's buffer in another shape.
+  auto reshape = tile.getDefiningOp<tile::ReshapeOp>();
+  if (!reshape || isUnitReshape(reshape))
+    return nullptr;
+  const Buffer *source = buffer(reshape.getValue());
+  return source ? &(buffers_[tile] = withShape(*source, shapeOf(tile))) : nullptr;
+}
+
+Buffer LoopEmitter::allocate(ArrayRef<int64_t> shape, Type element, int64_t rowPadding) {
+  Buffer buffer = withShape({{}, {}, {}, element}, shape);
+  if (rowPadding && shape.size() == 2)
+    buffer.strides[0] += rowPadding;
+  int64_t elements = buffer.strides[0] * shape[0];
+  int64_t bytes = elements * byteSize(scratchType(element));
+  OpBuilder::InsertionGuard guard(b_);
+  Block &entry = b_.getInsertionBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front();
+  // All scratch addresses are computed once, after the constants.
+  auto at = entry.begin();
+  while (llvm::isa<arith::ConstantIndexOp>(*at))
+    ++at;
+  b_.setInsertionPoint(&entry, at);
+  auto pointer = LLVM::LLVMPointerType::get(b_.getContext());
+  buffer.pointer = b_.create<LLVM::GEPOp>(pointer, b_.getI8Type(), scratch_,
+                                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(usedScratch_)});
+  usedScratch_ += llvm::alignTo(bytes, 64);
+  peakScratch_ = std::max(peakScratch_, usedScratch_);
+  return buffer;
+}
+
+Buffer LoopEmitter::bufferFor(Value tile) {
+  if (auto found = destinations_.find(tile); found != destinations_.end())
+    return found->second;
+  return allocate(shapeOf(tile), elementOf(tile));
+}
+
+Value LoopEmitter::stringConstant(StringRef text) {
+  std::string name = "text_" + std::to_string(llvm::hash_value(text));
+  auto global = target_.lookupSymbol<LLVM::GlobalOp>(name);
+  if (!global) {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(target_.getBody());
+    std::string terminated = text.str() + '\0';
+    auto type = LLVM::LLVMArrayType::get(b_.getI8Type(), terminated.size());
+    global = b_.create<LLVM::GlobalOp>(type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                                       b_.getStringAttr(terminated));
+  }
+  return b_.create<LLVM::AddressOfOp>(LLVM::LLVMPointerType::get(b_.getContext()), name);
+}
+
+void LoopEmitter::callRuntime(StringRef name, ArrayRef<Value> arguments) {
+  if (!target_.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(target_.getBody());
+    SmallVector<Type> types;
+    for (Value argument : arguments)
+      types.push_back(argument.getType());
+    b_.create<LLVM::LLVMFuncOp>(name, LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b_.getContext()), types));
+  }
+  b_.create<LLVM::CallOp>(TypeRange{}, name, arguments);
+}
+
+//===--- Grouping -------------------------------------------------------------------------------------------------===//
+
+bool LoopEmitter::reaches(Value sink, Value source) {
+  if (sink == source)
+    return true;
+  Operation *op = sink.getDefiningOp();
+  if (!op || !isTile(sink) || !isPulled(op) || (buffers_.contains(sink) && sink != source))
+    return false;
+  return llvm::any_of(op->getOperands(), [&](Value operand) { return reaches(operand, source); });
+}
+
+bool LoopEmitter::pullsInPlace(Value sink, Value source) {
+  if (sink == source)
+    return true;
+  Operation *op = sink.getDefiningOp();
+  if (!op || !isTile(sink) || !isPulled(op) || (buffers_.contains(sink) && !destinations_.contains(sink)))
+    return true; // does not lead there
+  bool samePlace = isElementwise(op);
+  for (Value operand : op->getOperands())
+    if (reaches(operand, source) && (!samePlace || !pullsInPlace(operand, source)))
+      return false;
+  return true;
+}
+
+bool LoopEmitter::canJoin(ArrayRef<int64_t> shape, int reduceDim, bool scalarOnly, const NestRoot &root) {
+  const NestGroup &group = *pending_;
+  if (ArrayRef<int64_t>(group.shape) != shape || group.scalarOnly || scalarOnly ||
+      (group.reduceDim >= 0 && reduceDim >= 0 && group.reduceDim != reduceDim))
+    return false;
+  SmallVector<Value> sinks;
+  if (root.op)
+    llvm::append_range(sinks, llvm::make_filter_range(root.op->getOperands(), isTile));
+  else
+    sinks.push_back(root.value);
+
+  // Everything the root pulls.
+  SmallVector<Operation *> reads;
+  llvm::DenseSet<Value> seen;
+  std::function<bool(Value)> visit = [&](Value tile) {
+    if (!isTile(tile) || !seen.insert(tile).second)
+      return true;
+    for (const NestRoot &other : group.roots) {
+      // Written by this very nest: only the element at hand is there yet, and nothing of a reduction.
+      if (other.op && llvm::is_contained(other.op->getResults(), tile))
+        return false;
+      if (!other.op && other.value == tile)
+        return true; // checked for place below
+    }
+    Operation *op = tile.getDefiningOp();
+    if (!op || !isPulled(op) || (buffers_.contains(tile) && tile != root.value))
+      return true;
+    if (viewReadBy(op))
+      reads.push_back(op);
+    return llvm::all_of(op->getOperands(), visit);
+  };
+  if (!llvm::all_of(sinks, visit))
+    return false;
+  for (const NestRoot &other : group.roots)
+    if (!other.op)
+      for (Value sink : sinks)
+        if (!pullsInPlace(sink, other.value))
+          return false;
+
+  // Memory: what this root reads must not be written by the group before it, and the other way round, unless it is the
+  // very same element.
+  auto sameWindow = [&](Operation *load, Operation *store) {
+    auto l = llvm::dyn_cast<tile::LoadOp>(load);
+    auto s = llvm::dyn_cast<tile::StoreOp>(store);
+    return l && s && l.getView() == s.getView() && llvm::equal(l.getOffsets(), s.getOffsets()) &&
+           l.getType().getShape() == s.getValue().getType().getShape();
+  };
+  for (const NestRoot &other : group.roots) {
+    Value written = other.op ? viewWrittenBy(other.op) : Value();
+    if (written)
+      for (Operation *read : reads)
+        if (placement_.mayAlias(written, viewReadBy(read)))
+          return false;
+    Value writes = root.op ? viewWrittenBy(root.op) : Value();
+    if (!writes)
+      continue;
+    if (written && placement_.mayAlias(written, writes))
+      return false;
+    // What the group reads and this root writes: fine only in place.
+    SmallVector<Value> otherSinks;
+    if (other.op)
+      llvm::append_range(otherSinks, llvm::make_filter_range(other.op->getOperands(), isTile));
+    else
+      otherSinks.push_back(other.value);
+    llvm::DenseSet<Value> visited;
+    std::function<bool(Value, Value)> safe = [&](Value sink, Value tile) {
+      Operation *op = tile.getDefiningOp();
+      if (!isTile(tile) || !op || !isPulled(op) || (buffers_.contains(tile) && tile != other.value) ||
+          !visited.insert(tile).second)
+        return true;
+      if (Value view = viewReadBy(op); view && placement_.mayAlias(view, writes) &&
+                                       !(sameWindow(op, root.op) && pullsInPlace(sink, tile)))
+        return false;
+      return llvm::all_of(op->getOperands(), [&](Value operand) { return safe(sink, operand); });
+    };
+    for (Value sink : otherSinks)
+      if (!safe(sink, sink))
+        return false;
+  }
+  return true;
+}
+
+void LoopEmitter::addRoot(ArrayRef<int64_t> shape, int reduceDim, bool scalarOnly, NestRoot root) {
+  if (pending_ && !canJoin(shape, reduceDim, scalarOnly, root))
+    flush();
+  if (!pending_)
+    pending_ = NestGroup{SmallVector<int64_t>(shape), -1, scalarOnly, {}};
+  if (reduceDim >= 0)
+    pending_->reduceDim = reduceDim;
+  pending_->roots.push_back(std::move(root));
+}
+
+void LoopEmitter::flush() {
+  if (!pending_)
+    return;
+  NestGroup group = std::move(*pending_);
+  pending_.reset();
+  // The values being computed here have no buffer to read from yet.
+  SmallVector<std::pair<Value, Buffer>> inMaking;
+  for (const NestRoot &root : group.roots)
+    if (!root.op && root.value.getDefiningOp() && isPulled(root.value.getDefiningOp())) {
+      buffers_.erase(root.value);
+      inMaking.push_back({root.value, root.buffer});
+    }
+  Nest(*this, group).emit();
+  for (auto &[value, buffer] : inMaking)
+    if (placement_.needsBuffer(value))
+      buffers_[value] = buffer;
+}
+
+void LoopEmitter::materialize(Value tile, const Buffer &buffer) {
+  NestRoot root;
+  root.value = tile;
+  root.buffer = buffer;
+  addRoot(shapeOf(tile), -1, false, std::move(root));
+}
+
+//===--- The program ----------------------------------------------------------------------------------------------===//
+
+LogicalResult LoopEmitter::emitScalarOp(Operation &op) {
+  b_.setLoc(op.getLoc());
+  if (auto constant = llvm::dyn_cast<arith::ConstantOp>(op)) {
+    Type type = registerType(constant.getType());
+    if (type != constant.getType()) {
+      llvm::APFloat value = llvm::cast<FloatAttr>(constant.getValue()).getValue();
+      bool losesInfo;
+      value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+      scalars_[constant] = constantLike(b_, type, value.convertToDouble());
+    } else if (type.isIndex()) {
+      scalars_[constant] = index(llvm::cast<IntegerAttr>(constant.getValue()).getInt());
+    } else {
+      scalars_[constant] = b_.create<arith::ConstantOp>(constant.getValue());
+    }
+    return success();
+  }
+  SmallVector<Value> operands;
+  for (Value operand : op.getOperands())
+    operands.push_back(scalars_.lookup(operand));
+  if (!isElementwise(&op))
+    return op.emitOpError("is not known to the CPU target");
+  scalars_[op.getResult(0)] = elementwise(b_, &op, operands);
+  return success();
+}
+
+LogicalResult LoopEmitter::emitOp(Operation &op) {
+  b_.setLoc(op.getLoc());
+  if (auto loop = llvm::dyn_cast<scf::ForOp>(op)) {
+    flush();
+    return emitFor(loop);
+  }
+  if (auto branch = llvm::dyn_cast<scf::IfOp>(op)) {
+    flush();
+    return emitIf(branch);
+  }
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case<tile::GridOp>([&](auto grid) {
+        for (auto [i, id] : llvm::enumerate(grid.getIds()))
+          scalars_[id] = b_.create<arith::IndexCastOp>(b_.getIndexType(), pids_[i]);
+        return success();
+      })
+      .Case<tile::RequireOp>([](auto) { return success(); })
+      .Case<tile::WorkspaceOp>([&](auto workspace) {
+        views_[workspace] = readView(args_, nextWorkspaceWord_, workspace.getView().getType(),
+                                     workspace.getView().getType().getRank() - 1);
+        return success();
+      })
+      .Case<tile::SizeOp>([&](auto size) {
+        scalars_[size] = view(size.getView()).sizes[size.getDim()];
+        return success();
+      })
+      .Case<tile::ScalarOp>([&](auto scalarOp) {
+        flush();
+        NestGroup none;
+        scalars_[scalarOp] = Nest(*this, none).emitScalar(scalarOp.getValue());
+        return success();
+      })
+      .Case<tile::StoreOp, tile::ScatterOp>([&](auto store) {
+        NestRoot root;
+        root.op = store;
+        addRoot(shapeOf(store.getValue()), -1, false, std::move(root));
+        return success();
+      })
+      .Case<tile::ReduceOp>([&](auto reduce) {
+        NestRoot root;
+        root.op = reduce;
+        addRoot(shapeOf(reduce.getValues()[0]), reduce.getDim(), false, std::move(root));
+        for (Value result : reduce.getResults())
+          buffers_[result] = bufferFor(result);
+        return success();
+      })
+      .template Case<tile::ScanOp>([&](auto scan) {
+        flush();
+        NestGroup group;
+        group.shape.assign(shapeOf(scan.getValues()[0]).begin(), shapeOf(scan.getValues()[0]).end());
+        SmallVector<Buffer> results;
+        for (Value result : scan.getResults())
+          results.push_back(bufferFor(result));
+        Nest(*this, group).emitScan(scan, results);
+        for (auto [result, buffer] : llvm::zip(scan.getResults(), results))
+          buffers_[result] = buffer;
+        return success();
+      })
+      .template Case<tile::AtomicRMWOp, tile::AtomicCASOp>([&](auto atomic) {
+        flush();
+        Value result = atomic.getOld();
+        if (!result.use_empty())
+          buffers_[result] = bufferFor(result);
+        NestRoot root;
+        root.op = atomic;
+        addRoot(shapeOf(result), -1, /*scalarOnly=*/true, std::move(root));
+        flush();
+        return success();
+      })
+      .template Case<tile::AssertOp>([&](auto assertOp) {
+        flush();
+        Value condition = assertOp.getCondition();
+        NestRoot root;
+        root.op = assertOp;
+        if (isTile(condition)) {
+          addRoot(shapeOf(condition), -1, /*scalarOnly=*/true, std::move(root));
+        } else { // a scalar: a nest over one element that does not pull anything
+          NestGroup group{{1}, -1, true, {root}};
+          Nest(*this, group).emit();
+        }
+        flush();
+        return success();
+      })
+      .template Case<tile::ConcatOp>([&](auto concat) {
+        emitConcat(concat);
+        return success();
+      })
+      .template Case<tile::DotOp>([&](auto dot) {
+        flush();
+        emitDot(dot);
+        return success();
+      })
+      .template Case<tile::PrintOp>([&](auto print) {
+        flush();
+        emitPrint(print);
+        return success();
+      })
+      .Default([&](Operation *other) -> LogicalResult {
+        if (isPulled(other)) {
+          Value value = other->getResult(0);
+          auto reshape = llvm::dyn_cast<tile::ReshapeOp>(other);
+          if (placement_.needsBuffer(value) && !(reshape && !isUnitReshape(reshape))) {
+            Buffer buffer = bufferFor(value);
+            materialize(value, buffer);
+            buffers_[value] = buffer;
+          } else if (reshape && !isUnitReshape(reshape)) {
+            flush(); // the operand's buffer must be complete before it is seen in another shape
+            if (destinations_.contains(value)) {
+              const Buffer *source = this->buffer(value);
+              buffers_[value] = *source;
+            }
+          }
+          return success();
+        }
+        if (isRoot(other))
+          return other->emitOpError("is not known to the CPU target");
+        return emitScalarOp(*other);
+      });
+}
+
+LogicalResult LoopEmitter::emitBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (failed(emitOp(op)))
+      return failure();
+  return success();
+}
+
+void LoopEmitter::emitConcat(tile::ConcatOp op) {
+  flush();
+  Buffer whole = bufferFor(op.getResult());
+  int64_t at = 0, dim = op.getDim();
+  for (Value part : op.getValues()) {
+    Buffer piece = whole;
+    piece.shape.assign(shapeOf(part).begin(), shapeOf(part).end());
+    piece.pointer = b_.create<LLVM::GEPOp>(LLVM::LLVMPointerType::get(b_.getContext()), scratchType(whole.element),
+                                           whole.pointer,
+                                           ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(at * whole.strides[dim])});
+    NestGroup group{SmallVector<int64_t>(shapeOf(part)), -1, false, {}};
+    NestRoot root;
+    root.value = part;
+    root.buffer = piece;
+    group.roots.push_back(root);
+    Nest(*this, group).emit();
+    at += shapeOf(part)[dim];
+  }
+  buffers_[op.getResult()] = whole;
+}
+
+void LoopEmitter::emitPrint(tile::PrintOp op) {
+  Value value = op.getValue();
+  Type element = isTile(value) ? elementOf(value) : value.getType();
+  SmallVector<int64_t> shape;
+  Buffer buffer;
+  if (isTile(value)) {
+    shape.assign(shapeOf(value).begin(), shapeOf(value).end());
+    buffer = allocate(shape, element);
+    materialize(value, buffer);
+    flush();
+  } else {
+    if (element.isIndex())
+      element = b_.getI64Type();
+    buffer = allocate({1}, element);
+    Value raw = castElements(b_, scalar(value), op.getValue().getType(), element, false);
+    b_.create<LLVM::StoreOp>(element.isInteger(1) ? toMemory(b_, raw, element) : raw, buffer.pointer);
+  }
+  // "f32 4 8": the element type as it lies in scratch, then the extents.
+  Type stored = scratchType(element);
+  std::string description =
+      element.isInteger(1) ? "bool" : (llvm::isa<FloatType>(stored) ? "f" : op.getIsUnsigned() ? "u" : "i") +
+                                          std::to_string(stored.getIntOrFloatBitWidth());
+  for (int64_t extent : shape)
+    description += " " + std::to_string(extent);
+  SmallVector<Value> arguments = {context_, stringConstant(op.getLabel()), stringConstant(description), buffer.pointer};
+  llvm::append_range(arguments, pids_);
+  callRuntime("tenon_print", arguments);
+}
+
+//===--- The function ---------------------------------------------------------------------------------------------===//
+
+ViewParts LoopEmitter::readView(Value args, int64_t &word, tile::ViewType type, int unitStride) {
+  auto pointer = LLVM::LLVMPointerType::get(b_.getContext());
+  auto read = [&](Type as) -> Value {
+    Value at = b_.create<LLVM::GEPOp>(pointer, b_.getI64Type(), args,
+                                      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(word++)});
+    return b_.create<LLVM::LoadOp>(as, at, 8, /*isVolatile=*/false, /*isNonTemporal=*/false, /*isInvariant=*/true);
+  };
+  ViewParts parts;
+  parts.element = type.getElementType();
+  parts.pointer = read(pointer);
+  parts.unitStride = unitStride;
+  for (auto *list : {&parts.sizes, &parts.strides})
+    for (unsigned d = 0; d < type.getRank(); ++d)
+      list->push_back(b_.create<arith::IndexCastOp>(b_.getIndexType(), read(b_.getI64Type())));
+  return parts;
+}
+
+void LoopEmitter::bindArguments() {
+  int64_t word = 0;
+  auto pointer = LLVM::LLVMPointerType::get(b_.getContext());
+  for (BlockArgument argument : kernel_.getArguments()) {
+    if (auto type = llvm::dyn_cast<tile::ViewType>(argument.getType())) {
+      auto unit = kernel_.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), tile::unitStrideAttr);
+      views_[argument] = readView(args_, word, type, unit ? unit.getInt() : -1);
+      continue;
+    }
+    Value at = b_.create<LLVM::GEPOp>(pointer, b_.getI64Type(), args_,
+                                      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(word++)});
+    Type type = argument.getType().isIndex() ? b_.getI64Type() : memoryType(argument.getType());
+    Value raw = b_.create<LLVM::LoadOp>(type, at, 8);
+    scalars_[argument] = argument.getType().isIndex() ? b_.create<arith::IndexCastOp>(b_.getIndexType(), raw).getResult()
+                                                      : fromMemory(b_, raw, argument.getType());
+  }
+  nextWorkspaceWord_ = word;
+}
+
+LogicalResult LoopEmitter::run() {
+  b_.setInsertionPointToEnd(target_.getBody());
+  auto pointer = LLVM::LLVMPointerType::get(b_.getContext());
+  Type i64 = b_.getI64Type();
+  auto function = b_.create<func::FuncOp>(
+      "instance", b_.getFunctionType({pointer, i64, i64, i64, pointer, pointer}, {}));
+  function.setPrivate();
+  Block *entry = function.addEntryBlock();
+  b_.setInsertionPointToEnd(entry);
+  b_.create<func::ReturnOp>();
+  b_.setInsertionPoint(entry->getTerminator());
+  args_ = entry->getArgument(0);
+  pids_.assign({entry->getArgument(1), entry->getArgument(2), entry->getArgument(3)});
+  scratch_ = entry->getArgument(4);
+  context_ = entry->getArgument(5);
+  bindArguments();
+  if (failed(emitBlock(kernel_.getBody().front())))
+    return failure();
+  flush();
+  return success();
+}
+
+} // namespace tenon::cpu

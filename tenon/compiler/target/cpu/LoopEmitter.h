@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/compiler/target/cpu/Elements.h"
+#include "tenon/compiler/target/cpu/Isa.h"
+#include "tenon/compiler/target/cpu/Placement.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+/// Emits one kernel as loops around vectors. The pieces:
+///   LoopEmitter   walks the program, keeps scalars, views and buffers, decides what becomes one loop nest
+///   Nest          emits one loop nest: pulls elements, stores, accumulates (Nest.h)
+///   emitDot       the register-blocked inner product (Dot.cpp)
+namespace tenon::cpu {
+
+/// A tile in scratch memory (or in a view of the same bytes).
+struct Buffer {
+  mlir::Value pointer;
+  llvm::SmallVector<int64_t> shape, strides; ///< strides in elements
+  mlir::Type element;                        ///< of the tile; memory holds scratchType(element)
+};
+
+/// A view taken apart.
+struct ViewParts {
+  mlir::Value pointer;
+  llvm::SmallVector<mlir::Value> sizes, strides; ///< index
+  int unitStride = -1;
+  mlir::Type element;
+};
+
+/// One thing a loop nest does for every element of its iteration space.
+struct NestRoot {
+  mlir::Operation *op = nullptr; ///< store, scatter, reduce, assert, atomic; null: write `value` to `buffer`
+  mlir::Value value;             ///< the tile written to `buffer`
+  Buffer buffer;
+};
+
+/// Roots that share one loop nest.
+struct NestGroup {
+  llvm::SmallVector<int64_t> shape;
+  int reduceDim = -1;
+  bool scalarOnly = false;
+  llvm::SmallVector<NestRoot> roots;
+};
+
+class LoopEmitter {
+public:
+  LoopEmitter(mlir::func::FuncOp kernel, const Isa &isa, mlir::ModuleOp target);
+
+  /// Emits `<name>` (program instance): (args: ptr, pid0, pid1, pid2: i64, scratch: ptr, context: ptr).
+  mlir::LogicalResult run();
+  /// Emits `tenon_plan` (use an emitter of its own).
+  mlir::LogicalResult runPlan();
+  int64_t scratchBytes() const { return peakScratch_; }
+
+  //--- For the nests ---
+  mlir::ImplicitLocOpBuilder &builder() { return b_; }
+  const Isa &isa() const { return isa_; }
+  const Placement &placement() const { return placement_; }
+  mlir::Value scalar(mlir::Value tileScalar);
+  const ViewParts &view(mlir::Value view) { return views_.find(view)->second; }
+  const Buffer *buffer(mlir::Value tile);
+  mlir::Value index(int64_t value);
+  mlir::Value scratchPointer() { return scratch_; }
+  mlir::Value contextPointer() { return context_; }
+  llvm::ArrayRef<mlir::Value> programIds() { return pids_; }
+  Buffer allocate(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t rowPadding = 0);
+  mlir::Value stringConstant(llvm::StringRef text);
+  /// Calls a function of the runtime by name, declaring it on first use.
+  void callRuntime(llvm::StringRef name, llvm::ArrayRef<mlir::Value> arguments);
+
+private:
+  mlir::LogicalResult emitBlock(mlir::Block &block);
+  mlir::LogicalResult emitOp(mlir::Operation &op);
+  mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
+  mlir::LogicalResult emitScalarOp(mlir::Operation &op);
+  void emitPrint(tile::PrintOp op);
+  void emitConcat(tile::ConcatOp op);
+  void emitDot(tile::DotOp op);
+  void bindArguments();
+  ViewParts readView(mlir::Value args, int64_t &word, tile::ViewType type, int unitStride);
+
+  /// Adds a root to the nest in the making, or finishes that and starts another.
+  void addRoot(llvm::ArrayRef<int64_t> shape, int reduceDim, bool scalarOnly, NestRoot root);
+  bool canJoin(llvm::ArrayRef<int64_t> shape, int reduceDim, bool scalarOnly, const NestRoot &root);
+  void flush();
+
+  /// Computes a tile into its buffer at this place in the program (joining the nest in the making).
+  void materialize(mlir::Value tile, const Buffer &buffer);
+  /// The buffer to put a value into: one chosen for it beforehand (a loop-carried one) or a new one.
+  Buffer bufferFor(mlir::Value tile);
+  /// Whether every way from `source` to `sink` goes through element-wise ops only, so both have the same index.
+  bool pullsInPlace(mlir::Value sink, mlir::Value source);
+  bool reaches(mlir::Value sink, mlir::Value source);
+  bool mayUpdateInPlace(mlir::Value carried, mlir::Value next, mlir::Block &body);
+
+  mlir::func::FuncOp kernel_;
+  const Isa &isa_;
+  mlir::ModuleOp target_;
+  mlir::ImplicitLocOpBuilder b_;
+  Placement placement_;
+  mlir::Value args_, scratch_, context_;
+  llvm::SmallVector<mlir::Value> pids_;
+  llvm::DenseMap<mlir::Value, mlir::Value> scalars_;
+  llvm::DenseMap<mlir::Value, ViewParts> views_;
+  llvm::DenseMap<mlir::Value, Buffer> buffers_;
+  llvm::DenseMap<mlir::Value, Buffer> destinations_;
+  std::optional<NestGroup> pending_;
+  int64_t usedScratch_ = 64, peakScratch_ = 64; ///< the first 64 bytes take accesses that are switched off
+  int64_t nextWorkspaceWord_ = 0;
+};
+
+} // namespace tenon::cpu

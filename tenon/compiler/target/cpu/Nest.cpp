@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/compiler/target/cpu/Nest.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+
+unsigned preferredLanes(const Isa &isa) { return 2 * isa.vectorBytes / 4; }
+
+//===--- The shape of the nest ------------------------------------------------------------------------------------===//
+
+void Nest::emit() {
+  int rank = group_.shape.size();
+  if (!group_.scalarOnly)
+    for (int d = 0; d < rank; ++d)
+      if (group_.shape[d] > 1)
+        vectorDim_ = d;
+  for (int d = 0; d < rank; ++d)
+    if (d != vectorDim_ && d != group_.reduceDim)
+      loopDims_.push_back(d);
+  if (vectorDim_ >= 0 && vectorDim_ != group_.reduceDim)
+    loopDims_.push_back(vectorDim_);
+
+  Value inside = inBounds();
+  if (!inside) {
+    emitLoops();
+    return;
+  }
+  auto branch = b_.create<scf::IfOp>(inside, /*withElseRegion=*/true);
+  for (bool checked : {false, true}) {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPoint((checked ? branch.elseBlock() : branch.thenBlock())->getTerminator());
+    checked_ = checked;
+    emitLoops();
+  }
+}
+
+void Nest::start() {
+  levels_.clear();
+  depths_.clear();
+  levels_.push_back(Level(b_.getInsertionBlock()));
+  if (b_.getInsertionPoint() != b_.getInsertionBlock()->end())
+    levels_.back().anchor = &*b_.getInsertionPoint();
+}
+
+void Nest::emitLoops() {
+  start();
+  lanes_ = 0;
+  emitDims(0, Coords(group_.shape.size(), Coord{e_.index(0)}));
+}
+
+void Nest::emitDims(size_t position, Coords coords) {
+  if (position == loopDims_.size()) {
+    if (group_.reduceDim >= 0)
+      emitReduction(group_.reduceDim, coords);
+    else
+      body(coords);
+    return;
+  }
+  int dim = loopDims_[position];
+  int64_t extent = group_.shape[dim];
+  bool vectorized = dim == vectorDim_;
+  int64_t step = vectorized ? std::min<int64_t>(extent, preferredLanes(e_.isa())) : 1;
+  int64_t whole = extent / step * step;
+  auto inner = [&](Value counter, unsigned lanes) {
+    unsigned outerLanes = lanes_;
+    if (vectorized)
+      lanes_ = lanes;
+    coords[dim] = {counter, vectorized && lanes > 1};
+    emitDims(position + 1, coords);
+    lanes_ = outerLanes;
+  };
+  if (whole == step) {
+    inner(e_.index(0), step);
+  } else {
+    loop(0, whole, step, {}, [&](Value counter, ValueRange) -> SmallVector<Value> {
+      inner(counter, step);
+      return {};
+    });
+  }
+  if (whole < extent)
+    inner(e_.index(whole), extent - whole);
+}
+
+SmallVector<Value> Nest::loop(int64_t begin, int64_t end, int64_t step, ArrayRef<Value> inits,
+                              llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  setInsertion(levels_.size() - 1);
+  auto op = b_.create<scf::ForOp>(e_.index(begin), e_.index(end), e_.index(step), inits);
+  Operation *outerAnchor = levels_.back().anchor;
+  levels_.back().anchor = op;
+  levels_.push_back(Level(op.getBody()));
+  depths_[op.getInductionVar()] = levels_.size() - 1;
+  SmallVector<Value> yields = body(op.getInductionVar(), op.getRegionIterArgs());
+  setInsertion(levels_.size() - 1);
+  if (!inits.empty())
+    b_.create<scf::YieldOp>(yields);
+  levels_.pop_back();
+  // Values of this level that come later still go before the loop (they do not depend on it), except what the code after
+  // the loop emits in place.
+  levels_.back().anchor = outerAnchor;
+  b_.setInsertionPointAfter(op);
+  levels_.back().memo.clear(); // entries made during the loop stand before it and stay valid, but keep this simple
+  return SmallVector<Value>(op.getResults());
+}
+
+void Nest::setInsertion(unsigned depth) {
+  Level &level = levels_[depth];
+  if (level.anchor)
+    b_.setInsertionPoint(level.anchor);
+  else if (!level.block->empty() && level.block->back().hasTrait<OpTrait::IsTerminator>())
+    b_.setInsertionPoint(&level.block->back());
+  else
+    b_.setInsertionPointToEnd(level.block);
+}
+
+unsigned Nest::depthOf(const Coords &coords) {
+  unsigned depth = 0;
+  for (const Coord &coord : coords)
+    depth = std::max(depth, depths_.lookup(coord.base));
+  return depth;
+}
+
+Value Nest::offsetBase(Value base, int64_t offset) {
+  if (offset == 0)
+    return base;
+  unsigned depth = depths_.lookup(base);
+  OpBuilder::InsertionGuard guard(b_);
+  setInsertion(depth);
+  Value moved = b_.create<arith::AddIOp>(base, e_.index(offset));
+  depths_[moved] = depth;
+  return moved;
+}
+
+unsigned Nest::lanesIn(const Coords &coords) const {
+  for (const Coord &coord : coords)
+    if (coord.lanes)
+      return lanes_;
+  return 0;
+}
+
+//===--- Reductions -----------------------------------------------------------------------------------------------===//
+
+SmallVector<Value> Nest::combineAll(ArrayRef<Value> left, ArrayRef<Value> right) {
+  SmallVector<Value> results;
+  size_t at = 0;
+  for (const NestRoot &root : group_.roots)
+    if (auto reduce = llvm::dyn_cast_if_present<tile::ReduceOp>(root.op)) {
+      size_t n = reduce.getValues().size();
+      llvm::append_range(results,
+                         combineElements(b_, reduce.getCombine(), left.slice(at, n), right.slice(at, n)));
+      at += n;
+    }
+  return results;
+}
+
+SmallVector<Value> Nest::horizontal(SmallVector<Value> values) {
+  if (values.empty() || lanesOf(values[0]) == 0)
+    return values;
+  SmallVector<Value> odd; // the last element, where a length does not halve
+  auto cut = [&](ArrayRef<Value> from, int64_t offset, int64_t size) {
+    SmallVector<Value> part;
+    for (Value value : from)
+      part.push_back(size == 1
+                         ? b_.create<vector::ExtractOp>(value, offset).getResult()
+                         : b_.create<vector::ExtractStridedSliceOp>(value, offset, size, 1).getResult());
+    return part;
+  };
+  int64_t n = lanesOf(values[0]);
+  while (n > 1) {
+    if (n % 2) {
+      SmallVector<Value> last = cut(values, n - 1, 1);
+      odd = odd.empty() ? last : combineAll(odd, last);
+      --n;
+    }
+    values = combineAll(cut(values, 0, n / 2), cut(values, n / 2, n / 2));
+    n /= 2;
+  }
+  if (lanesOf(values[0])) // a vector of one element
+    values = cut(values, 0, 1);
+  return odd.empty() ? values : combineAll(values, odd);
+}
+
+void Nest::storeReduced(ArrayRef<Value> values, Coords coords) {
+  coords[group_.reduceDim] = {e_.index(0)};
+  size_t at = 0;
+  for (const NestRoot &root : group_.roots)
+    if (auto reduce = llvm::dyn_cast_if_present<tile::ReduceOp>(root.op))
+      for (Value result : reduce.getResults())
+        storeBuffer(*e_.buffer(result), coords, values[at++]);
+}
+
+void Nest::emitReduction(int dim, Coords coords) {
+  int64_t extent = group_.shape[dim];
+  bool vectorized = dim == vectorDim_;
+  unsigned outerLanes = lanes_;
+  int64_t step = vectorized ? std::min<int64_t>(extent, preferredLanes(e_.isa())) : 1;
+  int64_t whole = extent / step * step;
+
+  // Neutral starting values where every combination has them; otherwise the first step is peeled off.
+  SmallVector<Value> inits;
+  if (vectorized)
+    lanes_ = step;
+  unsigned accumulatorLanes = lanes_ > 1 ? lanes_ : 0;
+  bool peels = false;
+  for (const NestRoot &root : group_.roots)
+    if (auto reduce = llvm::dyn_cast_if_present<tile::ReduceOp>(root.op)) {
+      auto neutral = neutralElements(reduce.getCombine());
+      peels |= !neutral;
+      if (neutral)
+        for (TypedAttr attribute : *neutral)
+          inits.push_back(splatTo(b_, b_.create<arith::ConstantOp>(attribute), accumulatorLanes));
+    }
+  auto step_ = [&](Value counter) {
+    coords[dim] = {counter, vectorized && lanes_ > 1};
+    SmallVector<Value> values = body(coords);
+    for (Value &value : values)
+      value = splatTo(b_, value, accumulatorLanes); // a constant tile is one scalar for all lanes
+    return values;
+  };
+  int64_t first = 0;
+  if (peels || whole == step) {
+    inits = step_(e_.index(0));
+    first = step;
+  }
+  SmallVector<Value> total = inits;
+  if (first < whole)
+    total = loop(first, whole, step, inits, [&](Value counter, ValueRange carried) {
+      return combineAll(SmallVector<Value>(carried), step_(counter));
+    });
+  if (vectorized) {
+    total = horizontal(total);
+    if (whole < extent) {
+      lanes_ = extent - whole;
+      accumulatorLanes = lanes_ > 1 ? lanes_ : 0;
+      SmallVector<Value> rest = step_(e_.index(whole));
+      total = combineAll(total, horizontal(rest));
+    }
+  }
+  lanes_ = outerLanes;
+  storeReduced(total, coords);
+}
+
+//===--- One vector of elements -----------------------------------------------------------------------------------===//
+
+SmallVector<Value> Nest::body(const Coords &coords) {
+  setInsertion(levels_.size() - 1);
+  levels_.back().memo.clear(); // what was computed for another place in this block
+  SmallVector<Value> reduced;
+  for (const NestRoot &root : group_.roots) {
+    if (!root.op) {
+      Value value = compute(root.value, coords);
+      setInsertion(levels_.size() - 1);
+      storeBuffer(root.buffer, coords, value);
+      continue;
+    }
+    b_.setLoc(root.op->getLoc());
+    llvm::TypeSwitch<Operation *>(root.op)
+        .Case<tile::StoreOp>([&](auto op) {
+          Value value = compute(op.getValue(), coords);
+          setInsertion(levels_.size() - 1);
+          storeWindow(op, coords, value);
+        })
+        .Case<tile::ScatterOp>([&](auto op) { scatter(op, coords, compute(op.getValue(), coords)); })
+        .Case<tile::AtomicRMWOp, tile::AtomicCASOp>([&](Operation *op) {
+          atomic(op, coords, op->getResult(0).use_empty() ? nullptr : e_.buffer(op->getResult(0)));
+        })
+        .Case<tile::AssertOp>([&](auto op) { check(op, coords); })
+        .Case<tile::ReduceOp>([&](auto op) {
+          for (Value value : op.getValues())
+            reduced.push_back(compute(value, coords));
+        });
+  }
+  setInsertion(levels_.size() - 1);
+  return reduced;
+}
+
+Value Nest::compute(Value tile, Coords coords) {
+  auto type = llvm::cast<RankedTensorType>(tile.getType());
+  for (auto [coord, extent] : llvm::zip(coords, type.getShape()))
+    if (extent == 1)
+      coord = {e_.index(0)};
+  unsigned depth = depthOf(coords);
+  std::vector<std::pair<void *, bool>> key;
+  for (const Coord &coord : coords)
+    key.push_back({coord.base.getAsOpaquePointer(), coord.lanes});
+  auto at = std::make_pair(tile.getAsOpaquePointer(), std::move(key));
+  if (auto found = levels_[depth].memo.find(at); found != levels_[depth].memo.end())
+    return found->second;
+  OpBuilder::InsertionGuard guard(b_);
+  setInsertion(depth);
+  Value value = computeHere(tile, coords);
+  levels_[depth].memo[at] = value;
+  return value;
+}
+
+Value Nest::computeHere(Value tile, const Coords &coords) {
+  if (const Buffer *buffer = e_.buffer(tile))
+    return loadBuffer(*buffer, coords);
+  Operation *op = tile.getDefiningOp();
+  auto type = llvm::cast<RankedTensorType>(tile.getType());
+  unsigned depth = depthOf(coords);
+  auto pull = [&](Value operand, Coords at) {
+    Value value = compute(operand, std::move(at));
+    setInsertion(depth);
+    return value;
+  };
+  b_.setLoc(op->getLoc());
+  if (auto constant = llvm::dyn_cast<arith::ConstantOp>(op)) {
+    auto splat = llvm::cast<SplatElementsAttr>(constant.getValue());
+    Type element = registerType(type.getElementType());
+    if (llvm::isa<FloatType>(element))
+      return constantLike(b_, element, splat.getSplatValue<llvm::APFloat>().isNaN()
+                                           ? std::numeric_limits<double>::quiet_NaN()
+                                           : [&] {
+                                               llvm::APFloat value = splat.getSplatValue<llvm::APFloat>();
+                                               bool losesInfo;
+                                               value.convert(llvm::APFloat::IEEEdouble(),
+                                                             llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+                                               return value.convertToDouble();
+                                             }());
+    return b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(splat.getSplatValue<Attribute>()));
+  }
+  if (auto splat = llvm::dyn_cast<tile::SplatOp>(op))
+    return e_.scalar(splat.getValue());
+  if (auto iota = llvm::dyn_cast<tile::IotaOp>(op)) {
+    const Coord &coord = coords[iota.getDim()];
+    Value base = b_.create<arith::IndexCastOp>(type.getElementType(), coord.base);
+    if (!coord.lanes)
+      return base;
+    return b_.create<arith::AddIOp>(splatTo(b_, base, lanes_), laneIota(type.getElementType()));
+  }
+  if (auto broadcast = llvm::dyn_cast<tile::BroadcastOp>(op))
+    return pull(broadcast.getValue(), coords); // compute() resets the dimensions of size 1
+  if (auto transpose = llvm::dyn_cast<tile::TransposeOp>(op)) {
+    Coords source(coords.size());
+    for (auto [d, from] : llvm::enumerate(transpose.getPermutation()))
+      source[from] = coords[d];
+    return pull(transpose.getValue(), source);
+  }
+  if (auto slice = llvm::dyn_cast<tile::SliceOp>(op)) {
+    Coords source = coords;
+    for (auto [d, offset] : llvm::enumerate(slice.getOffsets()))
+      source[d].base = offsetBase(source[d].base, offset);
+    return pull(slice.getValue(), source);
+  }
+  if (auto reshape = llvm::dyn_cast<tile::ReshapeOp>(op)) { // the others have their operand's buffer
+    Coords source;
+    size_t d = 0;
+    for (int64_t extent : reshape.getValue().getType().getShape()) {
+      if (extent == 1) {
+        source.push_back({e_.index(0)});
+        continue;
+      }
+      while (type.getDimSize(d) == 1)
+        ++d;
+      source.push_back(coords[d++]);
+    }
+    return pull(reshape.getValue(), source);
+  }
+  if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
+    return loadWindow(load, coords);
+  if (auto gatherOp = llvm::dyn_cast<tile::GatherOp>(op))
+    return gather(gatherOp, coords);
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(pull(operand, coords));
+  b_.setLoc(op->getLoc());
+  return elementwise(b_, op, operands);
+}
+
+//===--- Scans and single elements --------------------------------------------------------------------------------===//
+
+Value Nest::emitScalar(Value tile) {
+  start();
+  checked_ = true; // one element: a test costs less than a second copy
+  auto rank = llvm::cast<RankedTensorType>(tile.getType()).getRank();
+  return compute(tile, Coords(rank, Coord{e_.index(0)}));
+}
+
+void Nest::emitScan(tile::ScanOp op, ArrayRef<Buffer> results) {
+  // Sequential along the scanned dimension; the others are plain loops. The first element is its own result.
+  start();
+  checked_ = true;
+  int dim = op.getDim(), rank = group_.shape.size();
+  int64_t extent = group_.shape[dim];
+  for (int d = rank - 1; d >= 0; --d) // vectors along the last dimension, if that is not the scanned one
+    if (group_.shape[d] > 1) {
+      vectorDim_ = d == dim ? -1 : d;
+      break;
+    }
+  auto element = [&](const Coords &coords) {
+    SmallVector<Value> values;
+    setInsertion(levels_.size() - 1);
+    levels_.back().memo.clear();
+    for (Value value : op.getValues())
+      values.push_back(splatTo(b_, compute(value, coords), lanes_ > 1 ? lanes_ : 0));
+    setInsertion(levels_.size() - 1);
+    return values;
+  };
+  auto store = [&](const Coords &coords, ArrayRef<Value> values) {
+    for (auto [buffer, value] : llvm::zip(results, values))
+      storeBuffer(buffer, coords, value);
+  };
+  std::function<void(int, Coords)> dims = [&](int d, Coords coords) {
+    if (d == rank) {
+      coords[dim] = {e_.index(op.getReverse() ? extent - 1 : 0)};
+      SmallVector<Value> first = element(coords);
+      store(coords, first);
+      if (extent == 1)
+        return;
+      loop(1, extent, 1, first, [&](Value counter, ValueRange carried) {
+        Value at = counter;
+        if (op.getReverse()) {
+          at = b_.create<arith::SubIOp>(e_.index(extent - 1), counter);
+          depths_[at] = depths_[counter];
+        }
+        coords[dim] = {at};
+        SmallVector<Value> current = element(coords);
+        SmallVector<Value> combined =
+            combineElements(b_, op.getCombine(), SmallVector<Value>(carried), current);
+        store(coords, combined);
+        return combined;
+      });
+      return;
+    }
+    if (d == dim || group_.shape[d] == 1) {
+      dims(d + 1, coords);
+      return;
+    }
+    bool vectorized = d == vectorDim_;
+    int64_t step = vectorized ? std::min<int64_t>(group_.shape[d], preferredLanes(e_.isa())) : 1;
+    int64_t whole = group_.shape[d] / step * step;
+    auto inner = [&](Value counter, unsigned lanes) {
+      if (vectorized)
+        lanes_ = lanes;
+      coords[d] = {counter, vectorized && lanes > 1};
+      dims(d + 1, coords);
+    };
+    loop(0, whole, step, {}, [&](Value counter, ValueRange) -> SmallVector<Value> {
+      inner(counter, step);
+      return {};
+    });
+    if (whole < group_.shape[d])
+      inner(e_.index(whole), group_.shape[d] - whole);
+  };
+  dims(0, Coords(rank, Coord{e_.index(0)}));
+}
+
+} // namespace tenon::cpu

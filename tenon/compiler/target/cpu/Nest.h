@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/compiler/target/cpu/LoopEmitter.h"
+
+#include <map>
+
+namespace tenon::cpu {
+
+/// Where along one dimension: base, or base + 0, 1, 2, ... in the lanes of a vector.
+struct Coord {
+  mlir::Value base;
+  bool lanes = false;
+};
+using Coords = llvm::SmallVector<Coord, 5>;
+
+/// One loop nest. The dimension whose elements fill a vector is the last one with more than one element; a reduced
+/// dimension is the innermost loop. `checked` nests test every access against its view's bounds; the unchecked twin runs
+/// when the whole window is inside (tested once, before the loops).
+///
+///     scf.if %inside { for i { for j step 32 { vectors, plain loads } } } else { the same, masked }
+///
+/// Values are emitted at the depth of the loops they depend on, so a row's maximum is loaded once per row.
+class Nest {
+public:
+  Nest(LoopEmitter &emitter, const NestGroup &group) : e_(emitter), b_(emitter.builder()), group_(group) {}
+  void emit();
+  /// Outside any loop: one element of a tile as a scalar.
+  mlir::Value emitScalar(mlir::Value tile);
+  void emitScan(tile::ScanOp op, llvm::ArrayRef<Buffer> results);
+
+private:
+  struct Level {
+    explicit Level(mlir::Block *block) : block(block) {}
+    mlir::Block *block;
+    mlir::Operation *anchor = nullptr; ///< the inner loop, once there is one: values go before it
+    std::map<std::pair<void *, std::vector<std::pair<void *, bool>>>, mlir::Value> memo;
+  };
+
+  void start(); ///< at the builder's insertion point
+  void emitLoops();
+  void emitDims(size_t position, Coords coords);
+  void emitReduction(int dim, Coords coords);
+  /// Opens a loop, calls `body` with its counter, closes it. Carries `inits`.
+  llvm::SmallVector<mlir::Value> loop(int64_t begin, int64_t end, int64_t step, llvm::ArrayRef<mlir::Value> inits,
+                                      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+  /// The group's work for one vector of elements; returns what the reductions take in.
+  llvm::SmallVector<mlir::Value> body(const Coords &coords);
+  llvm::SmallVector<mlir::Value> combineAll(llvm::ArrayRef<mlir::Value> left, llvm::ArrayRef<mlir::Value> right);
+  llvm::SmallVector<mlir::Value> horizontal(llvm::SmallVector<mlir::Value> values);
+  void storeReduced(llvm::ArrayRef<mlir::Value> values, Coords coords);
+
+  mlir::Value compute(mlir::Value tile, Coords coords);
+  mlir::Value computeHere(mlir::Value tile, const Coords &coords);
+  void setInsertion(unsigned depth);
+  unsigned depthOf(const Coords &coords);
+  mlir::Value offsetBase(mlir::Value base, int64_t offset);
+
+  // Access.cpp
+  mlir::Value inBounds();
+  void collectWindows(mlir::Value tile, llvm::SmallVectorImpl<mlir::Operation *> &windows, llvm::DenseSet<mlir::Value> &seen);
+  mlir::Value loadBuffer(const Buffer &buffer, const Coords &coords);
+  void storeBuffer(const Buffer &buffer, const Coords &coords, mlir::Value value);
+  mlir::Value loadWindow(tile::LoadOp op, const Coords &coords);
+  void storeWindow(tile::StoreOp op, const Coords &coords, mlir::Value value);
+  mlir::Value gather(tile::GatherOp op, const Coords &coords);
+  void scatter(tile::ScatterOp op, const Coords &coords, mlir::Value value);
+  void atomic(mlir::Operation *op, const Coords &coords, const Buffer *result);
+  void check(tile::AssertOp op, const Coords &coords);
+  struct Address {
+    mlir::Value pointer;   ///< of the first lane, or of all of them
+    mlir::Value ok;        ///< null: known to be inside; scalar or per lane
+    bool contiguous = true;
+  };
+  Address windowAddress(const ViewParts &view, mlir::OperandRange offsets, const Coords &coords);
+  Address indexedAddress(const ViewParts &view, mlir::OperandRange indices, mlir::Value mask, const Coords &coords);
+  mlir::Value loadElements(const Address &address, mlir::Type element, mlir::Value padding);
+  void storeElements(const Address &address, mlir::Type element, mlir::Value value);
+  unsigned lanesIn(const Coords &coords) const;
+  mlir::Value laneIota(mlir::Type element);
+
+  LoopEmitter &e_;
+  mlir::ImplicitLocOpBuilder &b_;
+  const NestGroup &group_;
+  bool checked_ = false;
+  unsigned lanes_ = 0; ///< of the body being emitted; 0: scalar code
+  int vectorDim_ = -1;
+  llvm::SmallVector<int> loopDims_; ///< outermost first
+  llvm::SmallVector<Level> levels_;
+  llvm::DenseMap<mlir::Value, unsigned> depths_;
+};
+
+/// Lanes of a vector of the widest element used: two registers' worth of f32, so that two chains overlap.
+unsigned preferredLanes(const Isa &isa);
+
+} // namespace tenon::cpu

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/compiler/target/cpu/Placement.h"
+
+#include "tenon/compiler/target/cpu/Elements.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace tenon::cpu {
+namespace {
+
+/// Recomputing this much per element is cheaper than a round trip through a buffer.
+constexpr int recomputeLimit = 8;
+
+/// A rough count of instructions per element.
+int ownCost(Operation *op) {
+  if (llvm::isa<tile::LoadOp>(op))
+    return 2;
+  if (llvm::isa<tile::GatherOp>(op))
+    return 16;
+  if (llvm::isa<math::SqrtOp, math::RsqrtOp, arith::DivFOp, tile::DivOp, tile::RemOp>(op))
+    return 8;
+  if (llvm::isa<math::MathDialect>(op->getDialect()) &&
+      !llvm::isa<math::AbsFOp, math::FloorOp, math::CeilOp, math::RoundEvenOp, math::FmaOp, math::CopySignOp>(op))
+    return 20;
+  return isElementwise(op) ? 1 : 0;
+}
+
+bool isTile(Value value) { return llvm::isa<RankedTensorType>(value.getType()); }
+
+/// Whether pulling the value reads memory.
+bool readsMemory(Value value) {
+  SmallVector<Value> work = {value};
+  llvm::DenseSet<Value> seen;
+  while (!work.empty()) {
+    Value current = work.pop_back_val();
+    Operation *definition = current.getDefiningOp();
+    if (!isTile(current) || !definition || !isPulled(definition) || !seen.insert(current).second)
+      continue;
+    if (viewReadBy(definition))
+      return true;
+    llvm::append_range(work, definition->getOperands());
+  }
+  return false;
+}
+
+} // namespace
+
+bool isUnitReshape(tile::ReshapeOp op) {
+  auto squeezed = [](RankedTensorType type) {
+    SmallVector<int64_t> shape;
+    for (int64_t extent : type.getShape())
+      if (extent != 1)
+        shape.push_back(extent);
+    return shape;
+  };
+  return squeezed(op.getValue().getType()) == squeezed(op.getType());
+}
+
+bool isPulled(Operation *op) {
+  if (op->getNumResults() != 1 || !isTile(op->getResult(0)))
+    return false;
+  return isElementwise(op) || llvm::isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp, tile::BroadcastOp,
+                                        tile::ReshapeOp, tile::TransposeOp, tile::SliceOp, tile::LoadOp,
+                                        tile::GatherOp>(op);
+}
+
+bool isRoot(Operation *op) {
+  if (isPulled(op))
+    return false;
+  return llvm::any_of(op->getOperands(), isTile) || llvm::any_of(op->getResults(), isTile);
+}
+
+Value viewReadBy(Operation *op) {
+  if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
+    return load.getView();
+  if (auto gather = llvm::dyn_cast<tile::GatherOp>(op))
+    return gather.getView();
+  return {};
+}
+
+Value viewWrittenBy(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<tile::StoreOp, tile::ScatterOp, tile::AtomicRMWOp, tile::AtomicCASOp>([](auto o) { return o.getView(); })
+      .Default([](Operation *) { return Value(); });
+}
+
+bool Placement::mayAlias(Value a, Value b) const {
+  if (a == b)
+    return true;
+  bool bothArguments = llvm::isa<BlockArgument>(a) && llvm::isa<BlockArgument>(b);
+  return bothArguments && !noOverlap_; // a workspace overlaps nothing else
+}
+
+Placement::Placement(func::FuncOp kernel) : noOverlap_(kernel->hasAttr(tile::noOverlapAttr)) {
+  visitBlock(kernel.getBody().front());
+}
+
+bool Placement::writesBetween(Value view, int first, int last, Block &block) {
+  int position = 0;
+  for (Operation &op : block) {
+    bool between = position > first && position < last;
+    ++position;
+    if (!between)
+      continue;
+    WalkResult walk = op.walk([&](Operation *inner) {
+      Value written = viewWrittenBy(inner);
+      return written && mayAlias(written, view) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return true;
+  }
+  return false;
+}
+
+void Placement::visitBlock(Block &block) {
+  // Forward: what can be one loop has one level; a reduction, or anything that makes loops of its own, starts the next.
+  llvm::DenseMap<Value, int> level;
+  llvm::DenseMap<Operation *, int> rootLevel, position;
+  int floor = 0, next = 0;
+  for (Operation &op : block) {
+    position[&op] = next++;
+    int here = 0, cost = ownCost(&op);
+    for (Value operand : op.getOperands()) {
+      here = std::max(here, level.lookup(operand));
+      cost += isPulled(&op) && operand.getParentBlock() == &block ? cost_.lookup(operand) : 0;
+    }
+    bool root = isRoot(&op);
+    if (root || op.getNumRegions()) {
+      here = std::max(here, floor);
+      rootLevel[&op] = here;
+      bool joinsOthers = llvm::isa<tile::StoreOp, tile::ScatterOp, tile::ReduceOp, scf::YieldOp>(op);
+      if (!joinsOthers)
+        floor = here + 1;
+      ++here;
+      cost = 0;
+      for (Value result : op.getResults())
+        if (isTile(result))
+          buffered_.insert(result);
+    }
+    for (Value result : op.getResults()) {
+      level[result] = here;
+      cost_[result] = cost;
+    }
+    for (Region &region : op.getRegions())
+      if (!llvm::isa<tile::ReduceOp, tile::ScanOp>(op))
+        for (Block &inner : region) {
+          for (Value argument : inner.getArguments())
+            if (isTile(argument))
+              buffered_.insert(argument);
+          visitBlock(inner);
+        }
+  }
+
+  // Backward: by how many levels each pulled value is needed, and where last.
+  llvm::DenseMap<Value, std::set<int>> levels;
+  llvm::DenseMap<Value, int> lastUse;
+  for (Operation &op : llvm::reverse(block)) {
+    if (!isPulled(&op))
+      continue;
+    Value value = op.getResult(0);
+    bool crossesBlocks = false;
+    auto &needed = levels[value];
+    int &last = lastUse[value] = position[&op];
+    for (Operation *user : value.getUsers()) {
+      Operation *here = block.findAncestorOpInBlock(*user);
+      if (here != user) {
+        crossesBlocks = true;
+        last = std::max(last, position[here]);
+        continue;
+      }
+      if (auto reshape = llvm::dyn_cast<tile::ReshapeOp>(user); reshape && !isUnitReshape(reshape))
+        buffered_.insert(value);
+      if (isPulled(user) && !buffered_.contains(user->getResult(0))) {
+        needed.insert(levels[user->getResult(0)].begin(), levels[user->getResult(0)].end());
+        last = std::max(last, lastUse[user->getResult(0)]);
+      } else {
+        needed.insert(isPulled(user) ? level[user->getResult(0)] : rootLevel[user]);
+        last = std::max(last, position[user]);
+      }
+    }
+    bool isConstant = llvm::isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp>(op);
+    int cost = cost_[value];
+    // Across blocks a load may meet any number of writes and iterations: only what reads nothing is recomputed there.
+    bool crossesExpensively = crossesBlocks && !isConstant && (cost > recomputeLimit || readsMemory(value));
+    if (crossesExpensively || (needed.size() > 1 && cost > recomputeLimit) ||
+        (viewReadBy(&op) && writesBetween(viewReadBy(&op), position[&op], last, block)))
+      buffered_.insert(value);
+  }
+}
+
+} // namespace tenon::cpu

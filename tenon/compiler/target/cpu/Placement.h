@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/compiler/dialect/TileDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+/// Which tile values get a buffer, and which are recomputed inside the loops that use them.
+///
+/// Most tile operations only say where an element comes from: element (i, j) of a + b, of a broadcast, of a load. Such a
+/// value is *pulled*: the loop that needs the element computes it, and the tile never exists. A value gets a buffer when
+///   1. it cannot be computed element by element: results of reduce, scan, dot, concat, atomics, loops and branches;
+///   2. it is used inside a nested loop or branch and is not trivially cheap;
+///   3. it is expensive and needed by loops that cannot be one loop because a reduction stands between them
+///      (softmax's exp: its sum must be complete before the division starts);
+///   4. it is a load, and memory it may read is written between the load and its last use;
+///   5. it is reshaped in a way that mixes dimensions: the buffer is then seen in the other shape.
+namespace tenon::cpu {
+
+class Placement {
+public:
+  explicit Placement(mlir::func::FuncOp kernel);
+
+  bool needsBuffer(mlir::Value tile) const { return buffered_.contains(tile); }
+  void forceBuffer(mlir::Value tile) { buffered_.insert(tile); }
+
+  /// Whether an access through one view may touch what an access through the other does.
+  bool mayAlias(mlir::Value viewA, mlir::Value viewB) const;
+
+private:
+  void visitBlock(mlir::Block &block);
+  bool writesBetween(mlir::Value view, int first, int last, mlir::Block &block);
+
+  bool noOverlap_;
+  llvm::DenseSet<mlir::Value> buffered_;
+  llvm::DenseMap<mlir::Value, int> cost_;
+};
+
+/// An op whose result can be computed element by element.
+bool isPulled(mlir::Operation *op);
+/// An op that consumes whole tiles: it makes a loop nest (or several) at its place in the program.
+bool isRoot(mlir::Operation *op);
+/// A reshape that only adds or removes dimensions of size 1.
+bool isUnitReshape(tile::ReshapeOp op);
+/// The view an op reads or writes, or null.
+mlir::Value viewReadBy(mlir::Operation *op);
+mlir::Value viewWrittenBy(mlir::Operation *op);
+
+} // namespace tenon::cpu

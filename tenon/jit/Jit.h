@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/lang/Kernel.h"
+#include "tenon/runtime/Stream.h"
+#include "tenon/runtime/Tensor.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+/// From a kernel and its arguments to running code.
+namespace tenon {
+
+enum class Target : uint8_t {
+  cpu,         ///< compiled for this machine's processor
+  interpreter, ///< the reference interpreter of Tile IR: slow, and right by definition
+};
+std::string_view nameOf(Target target);
+std::optional<Target> parseTarget(std::string_view name);
+
+/// Values of a kernel's Params by name; those not named take their defaults.
+using Params = std::map<std::string, int64_t>;
+
+/// One run-time argument: a tensor for a View, a number for a Scalar or an Index.
+class Argument {
+public:
+  Argument(Tensor tensor) : value_(std::move(tensor)) {}
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  Argument(Number number) {
+    if constexpr (std::is_floating_point_v<Number>)
+      value_ = static_cast<double>(number);
+    else
+      value_ = static_cast<int64_t>(number);
+  }
+  const std::variant<int64_t, double, Tensor> &value() const { return value_; }
+  bool isTensor() const { return std::holds_alternative<Tensor>(value_); }
+  const Tensor &tensor() const { return std::get<Tensor>(value_); }
+  Tensor &tensor() { return std::get<Tensor>(value_); }
+
+private:
+  std::variant<int64_t, double, Tensor> value_;
+};
+using Arguments = std::vector<Argument>;
+
+struct CompileOptions {
+  std::string isa = "native"; ///< "native" or a level it must not exceed: "avx512", "avx2", "baseline" (x86-64)
+  bool useDiskCache = true;
+};
+
+struct LaunchOptions {
+  Params params;
+  Target target = Target::cpu;
+  CompileOptions compile;
+  int threads = 0;          ///< 0: all visible processors
+  Stream *stream = nullptr; ///< null: run now and return when done; otherwise queue on the stream and return at once
+};
+
+/// Compiles the kernel for these arguments unless it already is, checks the launch and runs it. Throws Error before
+/// anything runs when the launch is wrong; an error while running (a failed device_assert) is thrown here, or by the
+/// stream's synchronize().
+void launch(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options = {});
+
+/// How a specialisation came to be.
+struct CompileReport {
+  struct Phase {
+    std::string name;
+    double milliseconds;
+  };
+  std::vector<Phase> phases; ///< in order; what was skipped is absent
+  std::string key;           ///< of the disk cache: a hash of the Tile IR, options, target and build
+  bool fromMemory = false;   ///< this process had it already
+  bool fromDisk = false;
+  std::vector<std::string> remarks; ///< "file:line: ..." what the compiler did or declined, and why
+  double milliseconds() const;
+};
+/// Compiles (or loads) without running.
+CompileReport prepare(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options = {});
+
+/// The named points where compilation can stop and print, in order.
+struct PhaseInfo {
+  std::string name, summary;
+};
+const std::vector<PhaseInfo> &compilePhases();
+/// The program as text after a phase.
+std::string emit(const Kernel &kernel, const Arguments &arguments, std::string_view phase,
+                 const LaunchOptions &options = {});
+
+} // namespace tenon

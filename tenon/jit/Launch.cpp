@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A launch: bind the arguments, find the specialisation they need (compiling it the first time), check, run.
+#include "tenon/jit/Compiler.h"
+
+#include "tenon/runtime/CpuPool.h"
+
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+namespace tenon {
+namespace {
+
+using jit::Executable;
+using jit::Specialization;
+
+/// What was compiled for one kernel in this process.
+struct KernelCache {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<Executable>> executables;
+};
+
+KernelCache &cacheOf(const Kernel &kernel) {
+  static std::mutex creation;
+  std::lock_guard lock(creation);
+  std::shared_ptr<void> &slot = kernel.compiled();
+  if (!slot)
+    slot = std::make_shared<KernelCache>();
+  return *static_cast<KernelCache *>(slot.get());
+}
+
+std::string describe(const Kernel &kernel) {
+  std::string text = kernel.name() + "(";
+  for (size_t i = 0; i < kernel.parameters().size(); ++i)
+    text += (i ? ", " : "") + kernel.parameters()[i].name;
+  return text + ")";
+}
+
+const char *kindName(ParameterKind kind) {
+  switch (kind) {
+  case ParameterKind::view: return "a tensor";
+  case ParameterKind::index: return "an integer";
+  case ParameterKind::scalar: return "a number";
+  case ParameterKind::param: return "a parameter";
+  }
+  return "";
+}
+
+/// Arguments brought into the form of a launch: what is specialised on, and the words that compiled code reads.
+struct Binding {
+  Specialization specialization;
+  std::vector<int64_t> words;
+  std::vector<const Tensor *> tensors; ///< per function argument; null for scalars
+};
+
+Binding bind(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
+  Binding binding;
+  binding.specialization.target = options.target;
+  binding.specialization.isa = options.compile.isa;
+  for (const auto &[name, value] : options.params) {
+    bool known = false;
+    for (const KernelParameter &parameter : kernel.parameters())
+      known |= parameter.kind == ParameterKind::param && parameter.name == name;
+    if (!known) {
+      std::string names;
+      for (const KernelParameter &parameter : kernel.parameters())
+        if (parameter.kind == ParameterKind::param)
+          names += (names.empty() ? "" : ", ") + parameter.name;
+      throw Error("unknown parameter '" + name + "' of kernel " + kernel.name() + ": it has " +
+                  (names.empty() ? "none" : names));
+    }
+  }
+  size_t wanted = 0, next = 0;
+  for (const KernelParameter &parameter : kernel.parameters())
+    wanted += parameter.kind != ParameterKind::param;
+  if (arguments.size() != wanted)
+    throw Error("kernel " + describe(kernel) + " takes " + std::to_string(wanted) + " run-time arguments, not " +
+                std::to_string(arguments.size()));
+  for (const KernelParameter &parameter : kernel.parameters()) {
+    ArgumentSpec spec;
+    spec.kind = parameter.kind;
+    if (parameter.kind == ParameterKind::param) {
+      auto found = options.params.find(parameter.name);
+      if (found == options.params.end() && !parameter.defaultValue)
+        throw Error("parameter '" + parameter.name + "' of kernel " + kernel.name() + " has no default: set it in params");
+      spec.value = found == options.params.end() ? *parameter.defaultValue : found->second;
+      binding.specialization.arguments.push_back(spec);
+      continue;
+    }
+    const auto &value = arguments[next++].value();
+    auto refuse = [&] {
+      throw Error("argument '" + parameter.name + "' of kernel " + kernel.name() + " is " + kindName(parameter.kind));
+    };
+    if (parameter.kind == ParameterKind::view) {
+      const auto *tensor = std::get_if<Tensor>(&value);
+      if (!tensor)
+        refuse();
+      if (tensor->rank() < 1)
+        throw Error("argument '" + parameter.name + "' of kernel " + kernel.name() +
+                    " has no dimensions: a view has 1 to 5");
+      spec.dtype = tensor->dtype();
+      spec.rank = tensor->rank();
+      // The last dimension of stride 1; one of size 1 qualifies too, whatever its stride, but only if there is no other.
+      for (int d = 0; d < spec.rank; ++d)
+        if (tensor->stride(d) == 1)
+          spec.unitStride = d;
+      binding.words.push_back(reinterpret_cast<int64_t>(tensor->data()));
+      for (int d = 0; d < spec.rank; ++d)
+        binding.words.push_back(tensor->size(d));
+      for (int d = 0; d < spec.rank; ++d)
+        binding.words.push_back(tensor->stride(d));
+      binding.tensors.push_back(tensor);
+    } else if (parameter.kind == ParameterKind::index) {
+      const auto *number = std::get_if<int64_t>(&value);
+      if (!number)
+        refuse();
+      binding.words.push_back(*number);
+      binding.tensors.push_back(nullptr);
+    } else {
+      if (std::holds_alternative<Tensor>(value))
+        refuse();
+      double number = std::holds_alternative<double>(value) ? std::get<double>(value)
+                                                            : static_cast<double>(std::get<int64_t>(value));
+      int64_t bits;
+      std::memcpy(&bits, &number, 8);
+      binding.words.push_back(bits);
+      binding.tensors.push_back(nullptr);
+    }
+    binding.specialization.arguments.push_back(spec);
+  }
+  return binding;
+}
+
+/// Whether any two tensors share bytes. Which of them are written is not known before tracing, so the fact is about all.
+bool anyOverlap(const std::vector<const Tensor *> &tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (tensors[i] && tensors[j] && tensors[i]->overlaps(*tensors[j]))
+        return true;
+  return false;
+}
+
+std::shared_ptr<Executable> executableFor(const Kernel &kernel, const Specialization &specialization,
+                                          const CompileOptions &options, CompileReport *report) {
+  KernelCache &cache = cacheOf(kernel);
+  std::string text = specialization.text();
+  std::lock_guard lock(cache.mutex);
+  auto &slot = cache.executables[text];
+  if (slot) {
+    if (report)
+      report->fromMemory = true;
+    return slot;
+  }
+  CompileReport unused;
+  return slot = jit::compileKernel(kernel, specialization, options, report ? *report : unused, nullptr);
+}
+
+void checkPromises(const Kernel &kernel, const Binding &binding, const Executable &executable) {
+  if (!executable.info.promisesNoOverlap || binding.specialization.noOverlap)
+    return;
+  std::vector<std::string> names;
+  for (const KernelParameter &parameter : kernel.parameters())
+    if (parameter.kind != ParameterKind::param)
+      names.push_back(parameter.name);
+  for (size_t i = 0; i < binding.tensors.size(); ++i)
+    for (size_t j = 0; j < binding.tensors.size(); ++j)
+      if (i != j && executable.info.written[i] && binding.tensors[i] && binding.tensors[j] &&
+          binding.tensors[i]->overlaps(*binding.tensors[j]))
+        throw Error("kernel " + kernel.name() + " promises that no output overlaps another view, but '" + names[i] +
+                    "' overlaps '" + names[j] + "'");
+}
+
+/// Row-major views of zeroed memory for the workspaces; keeps it alive for the launch.
+std::vector<Tensor> addWorkspaces(const Executable &executable, const Executable::Plan &plan,
+                                  std::vector<int64_t> &words, Stream *stream) {
+  std::vector<Tensor> owned;
+  for (size_t i = 0; i < plan.workspaces.size(); ++i) {
+    const std::vector<int64_t> &sizes = plan.workspaces[i];
+    int64_t elements = 1;
+    std::vector<int64_t> strides(sizes.size());
+    for (size_t d = sizes.size(); d-- > 0;) {
+      if (sizes[d] < 0 || (sizes[d] > 0 && elements > (int64_t(1) << 40) / sizes[d]))
+        throw Error("a workspace with a dimension of " + std::to_string(sizes[d]) + " elements");
+      strides[d] = elements;
+      elements *= sizes[d];
+    }
+    owned.push_back(Tensor::zeros(u8, {std::max<int64_t>(1, elements * executable.info.workspaces[i].elementBytes)}));
+    words.push_back(reinterpret_cast<int64_t>(owned.back().data()));
+    words.insert(words.end(), sizes.begin(), sizes.end());
+    words.insert(words.end(), strides.begin(), strides.end());
+  }
+  (void)stream;
+  return owned;
+}
+
+void runNow(const Executable &executable, std::vector<int64_t> words, int threads) {
+  Executable::Plan plan = executable.plan(words);
+  if (!plan.refusal.empty())
+    throw Error(plan.refusal);
+  for (int64_t extent : plan.grid)
+    if (extent <= 0)
+      return;
+  std::vector<Tensor> workspaces = addWorkspaces(executable, plan, words, nullptr);
+  executable.run(plan, words, threads);
+}
+
+} // namespace
+
+std::string_view nameOf(Target target) { return target == Target::cpu ? "cpu" : "interpreter"; }
+
+std::optional<Target> parseTarget(std::string_view name) {
+  for (Target target : {Target::cpu, Target::interpreter})
+    if (nameOf(target) == name)
+      return target;
+  return std::nullopt;
+}
+
+double CompileReport::milliseconds() const {
+  double total = 0;
+  for (const Phase &phase : phases)
+    total += phase.milliseconds;
+  return total;
+}
+
+void launch(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
+  Binding binding = bind(kernel, arguments, options);
+  for (const Tensor *tensor : binding.tensors)
+    if (tensor)
+      tensor->checkInsideBuffer();
+  binding.specialization.noOverlap = !anyOverlap(binding.tensors);
+  std::shared_ptr<Executable> executable = executableFor(kernel, binding.specialization, options.compile, nullptr);
+  checkPromises(kernel, binding, *executable);
+  if (!options.stream) {
+    runNow(*executable, std::move(binding.words), options.threads);
+    return;
+  }
+  // Refuse now what can be refused now; the arguments stay alive until the work is done.
+  if (std::string refusal = executable->plan(binding.words).refusal; !refusal.empty())
+    throw Error(refusal);
+  options.stream->enqueue([executable, words = std::move(binding.words), threads = options.threads, keep = arguments] {
+    runNow(*executable, words, threads);
+  });
+}
+
+CompileReport prepare(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
+  Binding binding = bind(kernel, arguments, options);
+  binding.specialization.noOverlap = !anyOverlap(binding.tensors);
+  CompileReport report;
+  executableFor(kernel, binding.specialization, options.compile, &report);
+  return report;
+}
+
+const std::vector<PhaseInfo> &compilePhases() {
+  static const std::vector<PhaseInfo> phases = {
+      {"tile", "Tile IR as traced from C++"},
+      {"simplified", "Tile IR after the passes that hold for every target"},
+      {"loops", "loop nests over vectors"},
+      {"llvm-dialect", "the same in MLIR's llvm dialect, maths functions expanded"},
+      {"llvm", "LLVM IR"},
+      {"optimized", "LLVM IR after optimisation"},
+      {"asm", "machine code as assembly"},
+  };
+  return phases;
+}
+
+std::string emit(const Kernel &kernel, const Arguments &arguments, std::string_view phase,
+                 const LaunchOptions &options) {
+  std::string names;
+  bool known = false;
+  for (const PhaseInfo &info : compilePhases()) {
+    names += (names.empty() ? "" : ", ") + info.name;
+    known |= info.name == phase;
+  }
+  if (!known)
+    throw Error("unknown phase '" + std::string(phase) + "': the phases are " + names);
+  Binding binding = bind(kernel, arguments, options);
+  binding.specialization.noOverlap = !anyOverlap(binding.tensors);
+  CompileReport report;
+  jit::EmitRequest request{std::string(phase), ""};
+  jit::compileKernel(kernel, binding.specialization, options.compile, report, &request);
+  return request.text;
+}
+
+} // namespace tenon

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/jit/Object.h"
+
+#include <cstring>
+
+namespace tenon::jit {
+namespace {
+
+class Writer {
+public:
+  void number(uint64_t value) {
+    for (int i = 0; i < 8; ++i)
+      bytes_.push_back(static_cast<std::byte>(value >> (8 * i)));
+  }
+  void text(std::span<const char> value) {
+    number(value.size());
+    auto data = std::as_bytes(value);
+    bytes_.insert(bytes_.end(), data.begin(), data.end());
+  }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+private:
+  std::vector<std::byte> bytes_;
+};
+
+class Reader {
+public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  uint64_t number() {
+    uint64_t value = 0;
+    if (!need(8))
+      return 0;
+    for (int i = 0; i < 8; ++i)
+      value |= static_cast<uint64_t>(bytes_[at_ + i]) << (8 * i);
+    at_ += 8;
+    return value;
+  }
+  std::span<const char> text() {
+    uint64_t size = number();
+    if (!need(size))
+      return {};
+    auto data = reinterpret_cast<const char *>(bytes_.data() + at_);
+    at_ += size;
+    return {data, size};
+  }
+  bool failed() const { return failed_; }
+  bool atEnd() const { return at_ == bytes_.size(); }
+  /// A count of things of at least one byte each: more than there are bytes left is nonsense.
+  uint64_t count() {
+    uint64_t value = number();
+    return need(value) ? value : 0;
+  }
+
+private:
+  bool need(uint64_t size) {
+    failed_ |= size > bytes_.size() - at_;
+    return !failed_;
+  }
+  std::span<const std::byte> bytes_;
+  size_t at_ = 0;
+  bool failed_ = false;
+};
+
+} // namespace
+
+std::vector<std::byte> encodeObject(const cpu::KernelInfo &info, std::span<const char> code) {
+  Writer w;
+  w.number(info.scratchBytes);
+  w.number(info.promisesNoOverlap);
+  w.number(info.requirements.size());
+  for (const auto &requirement : info.requirements) {
+    w.text(requirement.message);
+    w.text(requirement.where);
+  }
+  w.number(info.workspaces.size());
+  for (const auto &workspace : info.workspaces) {
+    w.number(workspace.elementBytes);
+    w.number(workspace.rank);
+  }
+  w.number(info.written.size());
+  for (bool written : info.written)
+    w.number(written);
+  w.text(code);
+  return w.take();
+}
+
+std::optional<Object> decodeObject(std::span<const std::byte> bytes) {
+  Reader r(bytes);
+  Object object;
+  object.info.scratchBytes = static_cast<int64_t>(r.number());
+  object.info.promisesNoOverlap = r.number() != 0;
+  for (uint64_t i = r.count(); i > 0; --i) {
+    auto message = r.text(), where = r.text();
+    object.info.requirements.push_back({std::string(message.begin(), message.end()), std::string(where.begin(), where.end())});
+  }
+  for (uint64_t i = r.count(); i > 0; --i) {
+    auto elementBytes = static_cast<unsigned>(r.number());
+    object.info.workspaces.push_back({elementBytes, static_cast<unsigned>(r.number())});
+  }
+  for (uint64_t i = r.count(); i > 0; --i)
+    object.info.written.push_back(r.number() != 0);
+  object.code = r.text();
+  if (r.failed() || !r.atEnd())
+    return std::nullopt;
+  return object;
+}
+
+} // namespace tenon::jit

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/compiler/target/cpu/CpuTarget.h"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+/// A compiled kernel as bytes: its info and its machine code in one blob, so that they cannot come from different
+/// compilations. The disk cache checks integrity; decoding still trusts nothing.
+namespace tenon::jit {
+
+struct Object {
+  cpu::KernelInfo info;
+  std::span<const char> code; ///< inside the bytes it was decoded from
+};
+
+std::vector<std::byte> encodeObject(const cpu::KernelInfo &info, std::span<const char> code);
+std::optional<Object> decodeObject(std::span<const std::byte> bytes);
+
+} // namespace tenon::jit

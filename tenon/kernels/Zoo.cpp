@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/kernels/Zoo.h"
+
+#include "tenon/kernels/Problems.h"
+
+namespace tenon::zoo {
+
+namespace {
+
+/// Checks what the user asked for before the entry poses the problem.
+Entry checked(Entry entry) {
+  auto makeProblem = std::move(entry.makeProblem);
+  entry.makeProblem = [name = entry.name, dimensions = entry.dimensions, dtypes = entry.dtypes,
+                       makeProblem](std::span<const int64_t> shape, DType dtype, uint64_t seed) {
+    std::string wanted, types;
+    for (const std::string &dimension : dimensions)
+      wanted += (wanted.empty() ? "" : ", ") + dimension;
+    for (DType type : dtypes)
+      types += (types.empty() ? "" : ", ") + std::string(nameOf(type));
+    if (shape.size() != dimensions.size() || std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; }))
+      throw Error("a shape of " + name + " is " + std::to_string(dimensions.size()) +
+                  " numbers of 0 or more: " + wanted);
+    if (std::find(dtypes.begin(), dtypes.end(), dtype) == dtypes.end())
+      throw Error(name + " does not come in " + std::string(nameOf(dtype)) + "; its types are " + types);
+    return makeProblem(shape, dtype, seed);
+  };
+  return entry;
+}
+
+} // namespace
+
+const std::vector<Entry> &entries() {
+  static const std::vector<Entry> all = [] {
+    std::vector<Entry> list;
+    for (auto make : {vectorAddEntry, geluEntry, geluTanhEntry, swigluEntry, softmaxEntry, layerNormEntry, rmsNormEntry,
+                      rotaryEntry, crossEntropyEntry, dropoutEntry, matmulEntry, matmulBiasGeluEntry, attentionEntry})
+      list.push_back(checked(make()));
+    return list;
+  }();
+  return all;
+}
+
+const Entry &find(std::string_view name) {
+  std::string known;
+  for (const Entry &entry : entries()) {
+    if (entry.name == name)
+      return entry;
+    known += (known.empty() ? "" : ", ") + entry.name;
+  }
+  throw Error("there is no kernel '" + std::string(name) + "' in the zoo; the names are " + known);
+}
+
+std::string labelOf(std::span<const int64_t> shape, DType dtype) {
+  std::string label;
+  for (int64_t size : shape)
+    label += (label.empty() ? "" : "x") + std::to_string(size);
+  return label + " " + std::string(nameOf(dtype));
+}
+
+float *plainData(const Argument &argument) {
+  const Tensor &tensor = argument.tensor();
+  if (tensor.dtype() != f32 || !tensor.isContiguous())
+    throw Error("the plain loop is written for contiguous f32 and does not take " + tensor.str());
+  return static_cast<float *>(tensor.data());
+}
+
+} // namespace tenon::zoo

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/verify/Verify.h"
+
+#include <functional>
+#include <span>
+
+/// The kernels that come with Tenon. Each lives in its folder with its reference, tests and README.
+namespace tenon::zoo {
+
+/// A kernel of the zoo and how to pose problems to it.
+struct Entry {
+  std::string name;    ///< "softmax"
+  std::string summary; ///< one line
+  const Kernel &kernel;
+  std::vector<DType> dtypes;              ///< the types it is tested in, the first one its default
+  std::vector<std::string> dimensions;    ///< what the numbers of a shape mean: {"rows", "cols"}
+  std::vector<int64_t> demoShape;         ///< what `tenon demo` and `tenon bench` measure
+  std::vector<std::vector<int64_t>> testShapes; ///< odd ones: 1, 17, 1023, 4097, 0, ...
+  /// A problem with random inputs (seeded), its reference and the kernel parameters that suit the shape.
+  std::function<Problem(std::span<const int64_t> shape, DType dtype, uint64_t seed)> makeProblem;
+  /// The same work as a plain C++ loop over f32 (what one writes without Tenon), for comparison; compiled -O3 -march
+  /// baseline + auto-vectorised, single-threaded. Empty when it does not apply to the arguments' type.
+  std::function<void(const Arguments &)> plainLoop;
+};
+
+const std::vector<Entry> &entries();
+/// Throws Error listing the known names.
+const Entry &find(std::string_view name);
+
+} // namespace tenon::zoo

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/jit/Jit.h"
+#include "tenon/verify/Values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tenon::zoo {
+
+/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): the first of the four words for a
+/// 64-bit key and a 64-bit counter whose high half is zero.
+inline uint32_t philoxWord(uint64_t key, uint64_t counter) {
+  auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
+  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32), c2 = 0, c3 = 0;
+  for (int round = 0; round < 10; ++round) {
+    uint64_t product0 = uint64_t(0xD2511F53) * c0, product1 = uint64_t(0xCD9E8D57) * c2;
+    c0 = static_cast<uint32_t>(product1 >> 32) ^ c1 ^ key0;
+    c1 = static_cast<uint32_t>(product1);
+    c2 = static_cast<uint32_t>(product0 >> 32) ^ c3 ^ key1;
+    c3 = static_cast<uint32_t>(product0);
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
+  return c0;
+}
+
+template <class T> void dropoutReference(Arguments &arguments) {
+  std::vector<T> values = valuesOf<T>(arguments[0].tensor());
+  double probability = std::get<double>(arguments[2].value());
+  auto seed = static_cast<uint64_t>(std::get<int64_t>(arguments[3].value()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    // 24 random bits make a float in [0, 1); the probability is compared as a float too.
+    float uniform = static_cast<float>(philoxWord(seed, i) >> 8) * 0x1p-24f;
+    bool keep = uniform >= static_cast<float>(probability);
+    values[i] = keep ? values[i] / static_cast<T>(1 - probability) : T(0);
+  }
+  setValues(arguments[1].tensor(), values);
+}
+
+} // namespace tenon::zoo

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/kernels/matmul/Reference.h"
+
+#include "tenon/kernels/Problems.h"
+
+#include <cmath>
+
+namespace tenon::zoo {
+
+Problem matmulProblem(const MatmulShape &shape, DType dtype, uint64_t seed) {
+  auto [m, n, k, useBias, activation] = shape;
+  Problem problem;
+  problem.label = labelOf(std::array{m, n, k}, dtype);
+  problem.arguments = {randomTensor(dtype, {m, k}, seed, -1, 1), randomTensor(dtype, {k, n}, seed + 1, -1, 1),
+                       randomTensor(dtype, {useBias ? n : 0}, seed + 2, -1, 1), Tensor::zeros(dtype, {m, n})};
+  problem.outputs = {3};
+  int64_t block = std::min(m, n) <= 64 ? 32 : 64;
+  problem.params = {{"bm", block},         {"bn", block},           {"bk", block},
+                    {"use_bias", useBias}, {"activation", activation}};
+  setReferences(problem, dtype, [useBias = useBias, activation = activation](auto t, Arguments &a) {
+    matmulReference<decltype(t)>(a, useBias, activation);
+  });
+  problem.flops = 2.0 * m * n * k;
+  problem.bytes = (double(m) * k + double(k) * n + double(m) * n + (useBias ? n : 0)) * sizeOf(dtype);
+  return problem;
+}
+
+namespace {
+
+void plainMatmul(const Arguments &arguments, bool biasAndGelu) {
+  const float *a = plainData(arguments[0]), *b = plainData(arguments[1]), *bias = plainData(arguments[2]);
+  float *c = plainData(arguments[3]);
+  int64_t m = arguments[0].tensor().size(0), k = arguments[0].tensor().size(1), n = arguments[1].tensor().size(1);
+  for (int64_t i = 0; i < m; ++i, c += n) {
+    std::fill_n(c, n, 0.0f);
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t j = 0; j < n; ++j)
+        c[j] += a[i * k + p] * b[p * n + j];
+    for (int64_t j = 0; biasAndGelu && j < n; ++j) {
+      float value = c[j] + bias[j];
+      c[j] = 0.5f * value * (1 + std::erf(value * 0.70710678f));
+    }
+  }
+}
+
+} // namespace
+
+Entry matmulEntry() {
+  return {
+      .name = "matmul",
+      .summary = "c = a * b",
+      .kernel = matmul,
+      .dtypes = {f32, f16, bf16, f64},
+      .dimensions = {"m", "n", "k"},
+      .demoShape = {1024, 1024, 1024},
+      .testShapes = {{1, 1, 1}, {17, 17, 17}, {32, 32, 64}, {65, 127, 33}, {1, 1023, 17}, {1023, 1, 17}, {3, 5, 4097},
+                     {0, 17, 17}, {17, 0, 17}, {17, 17, 0}},
+      .makeProblem =
+          [](std::span<const int64_t> shape, DType dtype, uint64_t seed) {
+            return matmulProblem({shape[0], shape[1], shape[2]}, dtype, seed);
+          },
+      .plainLoop = [](const Arguments &arguments) { plainMatmul(arguments, /*biasAndGelu=*/false); },
+  };
+}
+
+Entry matmulBiasGeluEntry() {
+  return {
+      .name = "matmul_bias_gelu",
+      .summary = "c = gelu(a * b + bias), the epilogue fused",
+      .kernel = matmul,
+      .dtypes = {f32, f16, bf16, f64},
+      .dimensions = {"m", "n", "k"},
+      .demoShape = {1024, 1024, 1024},
+      .testShapes = {{1, 1, 1}, {17, 33, 65}, {65, 127, 33}, {17, 17, 0}},
+      .makeProblem =
+          [](std::span<const int64_t> shape, DType dtype, uint64_t seed) {
+            return matmulProblem({shape[0], shape[1], shape[2], /*bias=*/true, Activation::geluExact}, dtype, seed);
+          },
+      .plainLoop = [](const Arguments &arguments) { plainMatmul(arguments, /*biasAndGelu=*/true); },
+  };
+}
+
+} // namespace tenon::zoo

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/lang/Tile.h"
+
+#include <array>
+#include <functional>
+
+/// Everything one can compute from tiles. Operands broadcast against each other: shapes are aligned at the last dimension
+/// and a dimension of size 1 repeats. Element types must agree; C++ numbers adapt, an Index combines with integers as a
+/// 64-bit one. f16 and bf16 operations are computed in f32 and rounded; the 8-bit floats are for storage: convert first.
+namespace tenon {
+
+// Arithmetic. Integers wrap; integer division is towards zero, x / 0 is 0 and x % 0 is x.
+Tile operator+(Arg a, Arg b);
+Tile operator-(Arg a, Arg b);
+Tile operator*(Arg a, Arg b);
+Tile operator/(Arg a, Arg b);
+Tile operator%(Arg a, Arg b);
+Tile operator-(Arg a);
+
+// Bits (integers and booleans). A shift by the width or more gives 0, or the sign when shifting a negative number right.
+Tile operator&(Arg a, Arg b);
+Tile operator|(Arg a, Arg b);
+Tile operator^(Arg a, Arg b);
+Tile operator~(Arg a);
+Tile operator!(const Tile &a); ///< booleans only
+Tile operator<<(Arg a, Arg b);
+Tile operator>>(Arg a, Arg b);
+
+// Comparison. With a NaN on either side everything is false except !=.
+Tile operator==(Arg a, Arg b);
+Tile operator!=(Arg a, Arg b);
+Tile operator<(Arg a, Arg b);
+Tile operator<=(Arg a, Arg b);
+Tile operator>(Arg a, Arg b);
+Tile operator>=(Arg a, Arg b);
+
+/// a where the condition holds, else b.
+Tile where(Arg condition, Arg a, Arg b);
+/// NaN if either is NaN; +0 is greater than -0.
+Tile maximum(Arg a, Arg b);
+Tile minimum(Arg a, Arg b);
+/// a * b + c with one rounding.
+Tile fma(Arg a, Arg b, Arg c);
+/// ceil(a / b) for non-negative integers.
+Tile cdiv(Arg a, Arg b);
+
+// Functions of one float tile, accurate to 2 ulp.
+Tile exp(Arg x);
+Tile exp2(Arg x);
+Tile log(Arg x);
+Tile log2(Arg x);
+Tile sqrt(Arg x);
+Tile rsqrt(Arg x);
+Tile sin(Arg x);
+Tile cos(Arg x);
+Tile tanh(Arg x);
+Tile erf(Arg x);
+Tile sigmoid(Arg x);
+Tile floor(Arg x);
+Tile ceil(Arg x);
+/// To the nearest integer, ties to even.
+Tile round(Arg x);
+Tile abs(Arg x);
+
+// Making tiles.
+Tile full(DType type, const Shape &shape, Arg value, std::source_location where = std::source_location::current());
+Tile zeros(DType type, const Shape &shape, std::source_location where = std::source_location::current());
+/// 0, 1, 2, ... along dimension dim of the shape.
+Tile iota(DType type, const Shape &shape, int dim, std::source_location where = std::source_location::current());
+/// 0, 1, ..., n-1 as i32.
+Tile iota(int64_t n, std::source_location where = std::source_location::current());
+
+// Moving elements.
+Tile broadcast(const Tile &x, const Shape &shape, std::source_location where = std::source_location::current());
+/// Inserts a dimension of size 1 before `dim`.
+Tile expand(const Tile &x, int dim, std::source_location where = std::source_location::current());
+Tile reshape(const Tile &x, const Shape &shape, std::source_location where = std::source_location::current());
+/// Dimension d of the result is dimension permutation[d] of x.
+Tile transpose(const Tile &x, const std::vector<int> &permutation,
+               std::source_location where = std::source_location::current());
+/// Of a matrix.
+Tile transpose(const Tile &x, std::source_location where = std::source_location::current());
+Tile slice(const Tile &x, int dim, int64_t begin, int64_t length,
+           std::source_location where = std::source_location::current());
+Tile concat(const std::vector<Tile> &tiles, int dim, std::source_location where = std::source_location::current());
+
+// Reductions along one dimension, which stays with size 1. f16 and bf16 are summed in f32 and rounded once; sums and
+// products of integers narrower than 32 bits, and of booleans (a count), are 32-bit.
+Tile sum(const Tile &x, int dim, std::source_location where = std::source_location::current());
+Tile prod(const Tile &x, int dim, std::source_location where = std::source_location::current());
+Tile max(const Tile &x, int dim, std::source_location where = std::source_location::current());
+Tile min(const Tile &x, int dim, std::source_location where = std::source_location::current());
+Tile any(const Tile &x, int dim, std::source_location where = std::source_location::current());
+Tile all(const Tile &x, int dim, std::source_location where = std::source_location::current());
+/// The i32 position of the largest (smallest) element: the first of equals, and of a NaN if there is one.
+Tile argmax(const Tile &x, int dim, std::source_location where = std::source_location::current());
+Tile argmin(const Tile &x, int dim, std::source_location where = std::source_location::current());
+
+/// Combines two scalars into one; associative and commutative (scan: associative).
+using Combine = std::function<Tile(Tile, Tile)>;
+/// Combines two groups of scalars, for reductions over several tiles at once.
+using CombineMany = std::function<std::vector<Tile>(const std::vector<Tile> &, const std::vector<Tile> &)>;
+Tile reduce(const Tile &x, int dim, const Combine &combine,
+            std::source_location where = std::source_location::current());
+std::vector<Tile> reduce(const std::vector<Tile> &tiles, int dim, const CombineMany &combine,
+                         std::source_location where = std::source_location::current());
+
+// Inclusive scans along one dimension, from the first element or, reversed, from the last.
+Tile scan(const Tile &x, int dim, const Combine &combine, bool reverse = false,
+          std::source_location where = std::source_location::current());
+Tile cumsum(const Tile &x, int dim, bool reverse = false,
+            std::source_location where = std::source_location::current());
+
+struct DotOptions {
+  bool allow_tf32 = false; ///< f32 operands may be rounded to tf32
+};
+/// a (M x K) times b (K x N) plus acc. f32, f16, bf16 and f8 operands accumulate in f32, f64 in f64, i8/u8 in i32.
+Tile dot(const Tile &a, const Tile &b, const Tile &acc, DotOptions options = {},
+         std::source_location where = std::source_location::current());
+Tile dot(const Tile &a, const Tile &b, std::source_location where = std::source_location::current());
+
+// Random numbers from a counter (Philox4x32-10): the same seed and counter give the same bits on every target.
+std::array<Tile, 4> philox(Arg seed, const Tile &counter,
+                           std::source_location where = std::source_location::current());
+/// 32 random bits (u32) per counter.
+Tile random_bits(Arg seed, const Tile &counter, std::source_location where = std::source_location::current());
+/// Uniform f32 in [0, 1), a multiple of 2^-24.
+Tile random_uniform(Arg seed, const Tile &counter, std::source_location where = std::source_location::current());
+/// x / (1 - probability), or zero with that probability.
+Tile dropout(const Tile &x, Arg probability, Arg seed, const Tile &counter,
+             std::source_location where = std::source_location::current());
+
+} // namespace tenon

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/lang/Tile.h"
+
+#include "tenon/lang/Operators.h"
+#include "tenon/lang/Tracer.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tenon {
+
+Shape Tile::shape() const {
+  if (!handle().value)
+    throw Error(Tracer::current().lastLine(), "this variable holds no value yet: it has no shape");
+  return shapeOf(valueOf(handle()));
+}
+
+int64_t Tile::size(int dim) const {
+  Shape extents = shape();
+  checkDim(dim, static_cast<int>(extents.size()), Tracer::current().lastLine());
+  return extents[dim];
+}
+
+Tile Tile::to(DType type, std::source_location where) const {
+  Tracer &t = Tracer::current();
+  t.at(where);
+  Value value = t.use(handle());
+  if (value.getType().isIndex())
+    value = t.create<tile::CastOp>(t.builder().getI64Type(), value, /*is_unsigned=*/false);
+  return Tile(handleOf(castTo(value, dtype(), type), type));
+}
+
+Tile Tile::bitcast(DType type, std::source_location where) const {
+  Tracer &t = Tracer::current();
+  t.at(where);
+  if (sizeOf(type) != sizeOf(dtype()) || (type == DType::boolean) != (dtype() == DType::boolean))
+    throw Error(where, "bitcast between types of different width: " + std::string(nameOf(dtype())) + " and " +
+                           std::string(nameOf(type)));
+  Value value = t.use(handle());
+  Type to = tileType(t.builder().getContext(), type, shapeOf(value));
+  if (to == value.getType())
+    return Tile(handleOf(value, type));
+  return Tile(handleOf(t.create<arith::BitcastOp>(to, value), type));
+}
+
+Tile &Tile::operator+=(Arg rhs) { return *this = Arg(*this, rhs.where) + rhs; }
+Tile &Tile::operator-=(Arg rhs) { return *this = Arg(*this, rhs.where) - rhs; }
+Tile &Tile::operator*=(Arg rhs) { return *this = Arg(*this, rhs.where) * rhs; }
+Tile &Tile::operator/=(Arg rhs) { return *this = Arg(*this, rhs.where) / rhs; }
+
+Tile::operator bool() const {
+  throw Error(Tracer::current().lastLine(),
+              "a tile cannot be a C++ condition: its value is not known while the kernel is traced; use where(), or "
+              "if_() for a run-time branch");
+}
+
+Index::Index(int64_t value, std::source_location where) {
+  Tracer::current().at(where);
+  *this = Index(handleOf(materialize(Arg(value, where), DType::i64, /*asIndex=*/true), DType::i64));
+}
+
+Index::Index(const Tile &scalar, std::source_location where) {
+  Tracer::current().at(where);
+  *this = Index(handleOf(materializeIndex(Arg(scalar, where)), DType::i64));
+}
+
+} // namespace tenon

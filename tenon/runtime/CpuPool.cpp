@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/runtime/CpuPool.h"
+
+#include "tenon/base/Error.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#include <sanitizer/tsan_interface.h>
+#define TENON_TSAN(call) call
+#endif
+#endif
+#ifndef TENON_TSAN
+#define TENON_TSAN(call)
+#endif
+
+namespace tenon {
+namespace {
+
+constexpr size_t scratchAlignment = 64;
+constexpr int64_t piecesPerThread = 4;
+
+/// Memory that only grows, one piece per thread and depth of nesting.
+class Arena {
+public:
+  void *reserve(size_t bytes) {
+    if (bytes > capacity_) {
+      memory_.reset();
+      capacity_ = 0;
+      memory_.reset(::operator new(bytes, std::align_val_t(scratchAlignment), std::nothrow));
+      if (!memory_)
+        throw Error("cannot allocate " + std::to_string(bytes) +
+                    " bytes of scratch memory for a CPU thread; use smaller tiles");
+      capacity_ = bytes;
+    }
+    return memory_.get();
+  }
+
+private:
+  struct Free {
+    void operator()(void *memory) const { ::operator delete(memory, std::align_val_t(scratchAlignment)); }
+  };
+  std::unique_ptr<void, Free> memory_;
+  size_t capacity_ = 0;
+};
+
+/// The scratch of this thread. A body that calls run() again still uses its own, hence one arena per depth.
+class Scratch {
+public:
+  explicit Scratch(size_t bytes) {
+    if (depth_ == arenas_.size())
+      arenas_.emplace_back();
+    memory_ = bytes ? arenas_[depth_].reserve(bytes) : nullptr;
+    ++depth_; // last: the destructor does not run if reserve throws
+  }
+  ~Scratch() { --depth_; }
+  Scratch(const Scratch &) = delete;
+  Scratch &operator=(const Scratch &) = delete;
+
+  void *get() const { return memory_; }
+
+private:
+  static thread_local std::vector<Arena> arenas_;
+  static thread_local size_t depth_;
+  void *memory_;
+};
+
+thread_local std::vector<Arena> Scratch::arenas_;
+thread_local size_t Scratch::depth_ = 0;
+
+/// One run(), shared by the workers on it. They take pieces from a counter instead of splitting ranges: neighbouring
+/// pieces then run at the same time and share what they read in the cache, and a worker that never comes costs nothing.
+///
+/// TBB orders what the caller did before the workers, and what they do before the caller goes on; the thread sanitizer
+/// cannot look into libtbb, and is told.
+class Job {
+public:
+  Job(int64_t count, int64_t pieces, size_t scratchBytes, void *context, CpuPool::Body body)
+      : pieces_(pieces), each_(count / pieces), longer_(count % pieces), scratchBytes_(scratchBytes), context_(context),
+        body_(body) {
+    TENON_TSAN(__tsan_release(this));
+  }
+
+  /// What a worker does.
+  void operator()(int) const {
+    TENON_TSAN(__tsan_acquire(const_cast<Job *>(this)));
+    try {
+      Scratch scratch(scratchBytes_);
+      for (int64_t piece; (piece = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_;) {
+        int64_t begin = piece * each_ + std::min(piece, longer_);
+        body_(context_, begin, begin + each_ + (piece < longer_ ? 1 : 0), scratch.get());
+      }
+    } catch (...) {
+      next_.store(pieces_, std::memory_order_relaxed); // no more pieces
+      if (!failed_.exchange(true))
+        error_ = std::current_exception();
+    }
+    TENON_TSAN(__tsan_release(const_cast<Job *>(this)));
+  }
+
+  /// After the last worker; rethrows the first error.
+  void finish() const {
+    TENON_TSAN(__tsan_acquire(const_cast<Job *>(this)));
+    if (error_)
+      std::rethrow_exception(std::move(error_));
+  }
+
+private:
+  int64_t pieces_, each_, longer_;
+  size_t scratchBytes_;
+  void *context_;
+  CpuPool::Body body_;
+  // TBB calls its function as a constant.
+  mutable std::atomic<int64_t> next_ = 0;
+  mutable std::atomic<bool> failed_ = false;
+  mutable std::exception_ptr error_;
+};
+
+} // namespace
+
+struct CpuPool::Impl {
+  // TBB makes no more workers than there are processors unless told so. Only asked for when it matters, because the
+  // setting is the whole process's.
+  std::optional<tbb::global_control> moreThanVisible;
+  tbb::task_arena arena;
+
+  explicit Impl(int threads) : arena(threads) {
+    if (threads > tbb::info::default_concurrency())
+      moreThanVisible.emplace(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(threads));
+  }
+};
+
+CpuPool::CpuPool(int threads) : threads_(threads) {
+  if (threads < 0)
+    throw Error("a pool of " + std::to_string(threads) + " threads is not possible; give 1 or more, or 0 for all");
+  if (threads == 0)
+    threads_ = std::max(1, tbb::info::default_concurrency());
+  if (threads_ > 1)
+    impl_ = std::make_unique<Impl>(threads_);
+}
+
+CpuPool::~CpuPool() = default;
+
+CpuPool &CpuPool::global() {
+  static CpuPool *pool = new CpuPool(0);
+  return *pool;
+}
+
+void CpuPool::run(int64_t count, size_t scratchBytes, void *context, Body body) {
+  if (count <= 0)
+    return;
+  if (count == 1 || !impl_) {
+    Scratch scratch(scratchBytes);
+    body(context, 0, count, scratch.get());
+    return;
+  }
+
+  int64_t pieces = std::min(count, threads_ * piecesPerThread);
+  Job job(count, pieces, scratchBytes, context, body);
+  int workers = static_cast<int>(std::min<int64_t>(threads_, pieces));
+  impl_->arena.execute([&] {
+    // Isolated: a body that waits for a nested run must not pick up a piece of someone else's meanwhile, which could
+    // take long or want a lock that the body holds.
+    tbb::this_task_arena::isolate([&] { tbb::parallel_for(0, workers, 1, job, tbb::simple_partitioner()); });
+  });
+  job.finish();
+}
+
+} // namespace tenon

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/verify/Judge.h"
+
+#include "tenon/verify/Values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+namespace tenon {
+namespace {
+
+std::string numberText(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
+std::string elementText(const Tensor &tensor, int64_t index) {
+  if (isFloat(tensor.dtype()))
+    return numberText(valuesOf<double>(tensor)[index]);
+  int64_t value = valuesOf<int64_t>(tensor)[index];
+  return tensor.dtype() == DType::u64 ? std::to_string(static_cast<uint64_t>(value)) : std::to_string(value);
+}
+
+std::string complaintAt(const Tensor &output, const Tensor &reference, int64_t index) {
+  return "at " + positionText(output, index) + " is " + elementText(output, index) + " where the reference has " +
+         elementText(reference, index);
+}
+
+const std::byte *elementOf(const Tensor &contiguous, int64_t index) {
+  return static_cast<const std::byte *>(contiguous.data()) + index * static_cast<int64_t>(sizeOf(contiguous.dtype()));
+}
+
+bool allOnes(const std::byte *bits, size_t size) {
+  return std::all_of(bits, bits + size, [](std::byte b) { return b == std::byte(0xff); });
+}
+
+/// Integers are right or wrong. A boolean is compared as the byte it is: any byte but 0 reads as true, and poison must not
+/// pass for it.
+Comparison judgeExact(const Tensor &output, const Tensor &reference) {
+  Comparison result;
+  forEachElement(output, [&](int64_t i, std::byte *got) {
+    if (result.complaint || std::memcmp(got, elementOf(reference, i), sizeOf(output.dtype())) == 0)
+      return;
+    result.complaint = complaintAt(output, reference, i);
+    if (output.dtype() == DType::boolean && static_cast<uint8_t>(*got) > 1)
+      *result.complaint += " (a boolean must be stored as 0 or 1; was it written at all?)";
+  });
+  return result;
+}
+
+} // namespace
+
+Comparison judge(const Tensor &output, const Tensor &reference, const Tensor &plain) {
+  DType type = output.dtype();
+  if (!isFloat(type))
+    return judgeExact(output, reference);
+
+  Comparison result;
+  double granularity = 0, largest = 0;
+  double third = type == DType::f64 ? 0.3 : static_cast<double>(0.3f);
+  int64_t worst = -1;
+  forEachElement(output, [&](int64_t i, std::byte *bits) {
+    if (result.complaint)
+      return;
+    double got = readFloat(type, bits), want = readFloat(type, elementOf(reference, i));
+    double plainly = readFloat(type, elementOf(plain, i));
+    if (!std::isfinite(want) || !std::isfinite(got)) {
+      if (std::isnan(want) ? !std::isnan(got) : got != want)
+        result.complaint = complaintAt(output, reference, i);
+      // A NaN that is wanted must have been written: poison is no answer unless computing plainly gives the same bits
+      // (a copied NaN). The 8-bit formats have too few NaNs to tell.
+      else if (std::isnan(want) && !isFloat8(type) && allOnes(bits, sizeOf(type)) &&
+               !allOnes(elementOf(plain, i), sizeOf(type)))
+        result.complaint = "at " + positionText(output, i) + " was never written (the reference has NaN there)";
+      return;
+    }
+    double error = std::abs(got - want);
+    if (error > result.error || worst < 0) {
+      result.error = error;
+      worst = i;
+    }
+    // An element that overflows when computed plainly says nothing about accuracy.
+    if (std::isfinite(plainly))
+      result.plainError = std::max(result.plainError, std::abs(plainly - want));
+    double shifted = roundTo(type, roundTo(type, want + third) - third);
+    if (std::isfinite(shifted))
+      granularity = std::max(granularity, std::abs(shifted - want));
+    largest = std::max(largest, std::abs(want));
+  });
+  if (result.complaint || worst < 0)
+    return result;
+  // ref + 0.3 - 0.3 - ref samples the type's granularity; with few elements it may happen to be 0, which would ask for
+  // the reference's very bits. One unit in the last place of the largest element is what it estimates.
+  granularity = std::max(granularity, ulp(type, largest));
+  result.allowed = 2 * result.plainError + 2 * granularity;
+  if (!(result.error <= result.allowed))
+    result.complaint = complaintAt(output, reference, worst) + ", an error of " + numberText(result.error) + " with " +
+                       numberText(result.allowed) + " allowed";
+  return result;
+}
+
+std::optional<std::string> firstDifference(const Tensor &a, const Tensor &b) {
+  Tensor other = b.clone();
+  std::optional<std::string> result;
+  forEachElement(a, [&](int64_t i, std::byte *bits) {
+    if (!result && std::memcmp(bits, elementOf(other, i), sizeOf(a.dtype())) != 0)
+      result = "at " + positionText(a, i) + ": " + elementText(a, i) + ", then " + elementText(other, i);
+  });
+  return result;
+}
+
+} // namespace tenon

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/runtime/CpuPool.h"
+
+#include "tenon/base/Error.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+using namespace tenon;
+
+// What the sanitizers need to know. A test asks for more memory than there is. libtbb is not instrumented, so that its
+// hand-over of tasks looks like races: in its own code (the functions named here never call a body), and where the
+// caller's lambda is run by another thread. Races in bodies are still found, by the annotations in CpuPool.cpp.
+extern "C" const char *__asan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" const char *__tsan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" const char *__tsan_default_suppressions() {
+  return "race_top:tbb::detail\n"
+         "race:offer_work\n"
+         "race:fold_tree\n"
+         "race:tbb::detail::d1::task::task\n"
+         "called_from_lib:libtbb.so\n"
+         "race_top:tenon::CpuPool::run\n";
+}
+
+namespace {
+
+/// run() with a lambda.
+template <typename Function> void run(CpuPool &pool, int64_t count, size_t scratchBytes, Function function) {
+  pool.run(count, scratchBytes, &function, [](void *context, int64_t begin, int64_t end, void *scratch) {
+    (*static_cast<Function *>(context))(begin, end, scratch);
+  });
+}
+
+TEST(CpuPool, CoversTheRangeOnce) {
+  for (int threads : {1, 2, 3, 8}) {
+    CpuPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (int64_t count : {0, 1, 2, 3, 7, 31, 32, 33, 1000}) {
+      std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+      run(pool, count, 0, [&](int64_t begin, int64_t end, void *scratch) {
+        EXPECT_LT(begin, end);
+        EXPECT_EQ(scratch, nullptr);
+        for (int64_t i = begin; i < end; ++i)
+          hits[static_cast<size_t>(i)].fetch_add(1);
+      });
+      for (auto &hit : hits)
+        ASSERT_EQ(hit.load(), 1) << threads << " threads, count " << count;
+    }
+  }
+}
+
+TEST(CpuPool, NothingToDoIsNothingDone) {
+  CpuPool pool(2);
+  run(pool, 0, 64, [](int64_t, int64_t, void *) { FAIL(); });
+  run(pool, -5, 64, [](int64_t, int64_t, void *) { FAIL(); });
+}
+
+TEST(CpuPool, PiecesOfHugeCountsDoNotOverflow) {
+  CpuPool pool(3);
+  std::mutex mutex;
+  std::set<std::pair<int64_t, int64_t>> pieces;
+  int64_t count = std::numeric_limits<int64_t>::max();
+  run(pool, count, 0, [&](int64_t begin, int64_t end, void *) {
+    std::lock_guard lock(mutex);
+    pieces.insert({begin, end});
+  });
+  int64_t at = 0;
+  for (auto [begin, end] : pieces) {
+    EXPECT_EQ(begin, at);
+    at = end;
+  }
+  EXPECT_EQ(at, count);
+}
+
+TEST(CpuPool, OneThreadRunsInlineInOnePiece) {
+  CpuPool pool(1);
+  int calls = 0;
+  auto self = std::this_thread::get_id();
+  run(pool, 100, 0, [&](int64_t begin, int64_t end, void *) {
+    ++calls;
+    EXPECT_EQ(begin, 0);
+    EXPECT_EQ(end, 100);
+    EXPECT_EQ(std::this_thread::get_id(), self);
+  });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(CpuPool, GlobalAndRefusals) {
+  EXPECT_GE(CpuPool::global().threads(), 1);
+  EXPECT_EQ(&CpuPool::global(), &CpuPool::global());
+  EXPECT_EQ(CpuPool(0).threads(), CpuPool::global().threads());
+  EXPECT_THROW(CpuPool(-1), Error);
+}
+
+TEST(CpuPool, ReallyUsesItsThreads) {
+  // Two bodies that wait for each other: only two threads can finish this, also on a machine of one processor.
+  CpuPool pool(2);
+  std::atomic<int> arrived = 0;
+  run(pool, 2, 0, [&](int64_t, int64_t, void *) {
+    arrived.fetch_add(1);
+    while (arrived.load() < 2)
+      std::this_thread::yield();
+  });
+  EXPECT_EQ(arrived.load(), 2);
+}
+
+TEST(CpuPool, ScratchIsAlignedPrivateAndGrows) {
+  CpuPool pool(4);
+  for (size_t bytes : {size_t(1), size_t(100), size_t(65536), size_t(64)}) {
+    run(pool, 64, bytes, [&](int64_t begin, int64_t, void *scratch) {
+      ASSERT_NE(scratch, nullptr);
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(scratch) % 64, 0u);
+      auto *memory = static_cast<unsigned char *>(scratch);
+      auto mark = static_cast<unsigned char>(begin);
+      std::memset(memory, mark, bytes);
+      std::this_thread::yield();
+      for (size_t i = 0; i < bytes; ++i)
+        ASSERT_EQ(memory[i], mark);
+    });
+  }
+}
+
+TEST(CpuPool, ScratchIsReusedBetweenRuns) {
+  CpuPool pool(1);
+  void *first = nullptr;
+  run(pool, 1, 4096, [&](int64_t, int64_t, void *scratch) { first = scratch; });
+  run(pool, 1, 1024, [&](int64_t, int64_t, void *scratch) { EXPECT_EQ(scratch, first); });
+}
+
+TEST(CpuPool, ScratchThatCannotBeHadIsAnError) {
+  for (int threads : {1, 2}) {
+    CpuPool pool(threads);
+    EXPECT_THROW(run(pool, 8, size_t(1) << 62, [](int64_t, int64_t, void *) { FAIL(); }), Error);
+    run(pool, 8, 64, [](int64_t, int64_t, void *scratch) { EXPECT_NE(scratch, nullptr); });
+  }
+}
+
+TEST(CpuPool, AnExceptionReachesTheCallerOnce) {
+  for (int threads : {1, 4}) {
+    CpuPool pool(threads);
+    int caught = 0;
+    try {
+      run(pool, 1000, 16, [](int64_t begin, int64_t, void *) { throw std::out_of_range(std::to_string(begin)); });
+    } catch (const std::out_of_range &) {
+      ++caught;
+    }
+    EXPECT_EQ(caught, 1);
+    // And the pool still works.
+    std::atomic<int64_t> sum = 0;
+    run(pool, 1000, 16, [&](int64_t begin, int64_t end, void *) { sum += end - begin; });
+    EXPECT_EQ(sum.load(), 1000);
+  }
+}
+
+TEST(CpuPool, NestedRunsKeepTheirScratch) {
+  CpuPool pool(3);
+  std::atomic<int64_t> total = 0;
+  run(pool, 16, 256, [&](int64_t begin, int64_t end, void *outer) {
+    std::memset(outer, 0x11, 256);
+    run(pool, 8, 512, [&](int64_t innerBegin, int64_t innerEnd, void *inner) {
+      EXPECT_NE(inner, outer);
+      std::memset(inner, 0x22, 512);
+      run(pool, 1, 128, [&](int64_t, int64_t, void *innermost) { std::memset(innermost, 0x33, 128); });
+      for (int i = 0; i < 512; ++i)
+        ASSERT_EQ(static_cast<unsigned char *>(inner)[i], 0x22);
+      total += (innerEnd - innerBegin) * (end - begin);
+    });
+    for (int i = 0; i < 256; ++i)
+      ASSERT_EQ(static_cast<unsigned char *>(outer)[i], 0x11);
+  });
+  EXPECT_EQ(total.load(), 16 * 8);
+}
+
+TEST(CpuPool, AnExceptionOfANestedRunPassesThrough) {
+  CpuPool pool(3);
+  EXPECT_THROW(run(pool, 16, 32,
+                   [&](int64_t, int64_t, void *) {
+                     run(pool, 16, 32, [](int64_t begin, int64_t, void *) {
+                       if (begin == 0)
+                         throw Error("inner");
+                     });
+                   }),
+               Error);
+}
+
+TEST(CpuPool, SeveralCallersAtOnce) {
+  CpuPool pool(3);
+  std::vector<std::thread> callers;
+  std::atomic<int64_t> total = 0;
+  std::atomic<int> failures = 0;
+  for (int caller = 0; caller < 8; ++caller)
+    callers.emplace_back([&, caller] {
+      for (int round = 0; round < 20; ++round) {
+        bool fails = caller % 4 == 3;
+        try {
+          run(pool, 50, 128, [&](int64_t begin, int64_t end, void *scratch) {
+            std::memset(scratch, caller, 128);
+            if (fails && begin == 0)
+              throw Error("caller " + std::to_string(caller));
+            if (!fails)
+              total += end - begin;
+            ASSERT_EQ(static_cast<unsigned char *>(scratch)[127], caller);
+          });
+          EXPECT_FALSE(fails);
+        } catch (const Error &error) {
+          EXPECT_EQ(error.what(), "caller " + std::to_string(caller)); // nobody gets another's error
+          ++failures;
+        }
+      }
+    });
+  for (std::thread &caller : callers)
+    caller.join();
+  EXPECT_EQ(total.load(), 6 * 20 * 50);
+  EXPECT_EQ(failures.load(), 2 * 20);
+}
+
+} // namespace
