@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The two commands: `make demo` and `make test`. Both set the machine up first (packages only if missing).
+# The two commands: `make demo` and `make test`. Both set the machine up first (packages only if missing) and build.
 BUILD ?= build
 JOBS ?= $(shell nproc)
+CONFIGURE = cmake -S . -G Ninja -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 \
+  -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 
 .PHONY: all setup demo test test-sanitize soak install clean
 
@@ -12,6 +14,29 @@ setup:
 	@scripts/install-dependencies $(BUILD)
 
 $(BUILD)/build.ninja: | setup
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 \
-	  -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache $(CMAKE_ARGS) > $(BUILD)/configure.log \
-	  || { cat $(BUILD)/configure.log; exit 1; }
+	@$(CONFIGURE) -B $(BUILD) > $(BUILD)/configure.log || { cat $(BUILD)/configure.log; exit 1; }
+
+demo: all
+	@$(BUILD)/bin/tenon demo
+
+test: all
+	@ctest --test-dir $(BUILD) --output-on-failure
+
+# The suite under the address and undefined-behaviour sanitizers, in a build of its own.
+test-sanitize: setup
+	@scripts/install-dependencies $(BUILD)-sanitize
+	@$(CONFIGURE) -B $(BUILD)-sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTENON_SANITIZE=address,undefined \
+	  > $(BUILD)-sanitize/configure.log || { cat $(BUILD)-sanitize/configure.log; exit 1; }
+	@ninja -C $(BUILD)-sanitize -j $(JOBS)
+	@ctest --test-dir $(BUILD)-sanitize --output-on-failure
+
+# Random programs with fresh seeds for MINUTES.
+MINUTES ?= 30
+soak: all
+	@$(BUILD)/test/fuzz-programs --seed $$(date +%s) --seconds $$(( $(MINUTES) * 60 ))
+
+install: all
+	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
+
+clean:
+	@rm -rf $(BUILD) $(BUILD)-sanitize

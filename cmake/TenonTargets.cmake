@@ -49,17 +49,30 @@ function(tenon_library name)
   endif()
 endfunction()
 
-# tenon_test(name [MLIR] SOURCES ... [LINKS ...]): a GoogleTest binary registered with ctest.
-function(tenon_test name)
+# tenon_executable(name [MLIR] SOURCES ... [LINKS ...]): a program.
+function(tenon_executable name)
   cmake_parse_arguments(arg "MLIR" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${arg_LINKS})
   if(arg_MLIR)
     tenon_use_mlir(${name})
     # Executables would be compiled -fPIE, which the shared precompiled header is not.
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE -fPIC)
+    if(TARGET TenonTileDialectIncGen)
+      add_dependencies(${name} TenonTileDialectIncGen)
+    endif()
   endif()
+endfunction()
+
+# tenon_test(name [MLIR] SOURCES ... [LINKS ...]): a GoogleTest binary registered with ctest.
+function(tenon_test name)
+  cmake_parse_arguments(arg "MLIR" "" "SOURCES;LINKS" ${ARGN})
+  set(mlir)
+  if(arg_MLIR)
+    set(mlir MLIR)
+  endif()
+  tenon_executable(${name} ${mlir} SOURCES ${arg_SOURCES} LINKS ${arg_LINKS} GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "TENON_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache")

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 /// The element types of tiles, views and tensors. Signedness is a property of the language: in Tile IR integers are
@@ -43,3 +44,4 @@ std::string_view nameOf(DType type);
 std::optional<DType> parseDType(std::string_view name);
 
 } // namespace tenon
+#pragma GCC visibility pop

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 /// A place in the user's source. Kept as plain data so that it can live in IR, profiles and error texts.
@@ -39,3 +40,4 @@ public:
 };
 
 } // namespace tenon
+#pragma GCC visibility pop

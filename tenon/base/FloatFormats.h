@@ -9,6 +9,7 @@
 ///   included, becomes the largest finite value of that sign (f8e4m3: 448, f8e5m2: 57344);
 /// - widening is exact.
 /// Converting f64 rounds once, directly to the format.
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 float f16ToF32(uint16_t bits);
@@ -22,3 +23,4 @@ uint8_t f64ToF8e4m3(double value);
 uint8_t f64ToF8e5m2(double value);
 
 } // namespace tenon
+#pragma GCC visibility pop

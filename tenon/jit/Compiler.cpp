@@ -4,6 +4,7 @@
 #include "tenon/jit/Compiler.h"
 
 #include "tenon/compiler/interpret/Interpreter.h"
+#include "tenon/compiler/target/nvidia/Ptx.h"
 #include "tenon/compiler/transform/Passes.h"
 #include "tenon/jit/DiskCache.h"
 #include "tenon/jit/Object.h"
@@ -249,7 +250,8 @@ std::shared_ptr<Executable> compileTileIr(std::unique_ptr<MLIRContext> context, 
   if (target == Target::interpreter && !emit)
     return std::make_shared<InterpretedExecutable>(std::move(context), std::move(module));
 
-  cpu::Isa isa = cpu::selectIsa(options.isa);
+  bool forGpu = stops("ptx");
+  cpu::Isa isa = forGpu ? cpu::presetIsa("scalar") : cpu::selectIsa(options.isa);
   {
     PhaseTimer timer(report, "key");
     report.key = cacheKey(*module, target, isa);
@@ -292,6 +294,11 @@ std::shared_ptr<Executable> compileTileIr(std::unique_ptr<MLIRContext> context, 
   }
   if (stops("llvm-dialect")) {
     emit->text = print(*loops, false);
+    return nullptr;
+  }
+  if (forGpu) {
+    std::string name = (*module->getOps<func::FuncOp>().begin()).getName().str();
+    emit->text = nvidia::emitPtx(*loops, name, info.scratchBytes, options.gpu);
     return nullptr;
   }
   llvm::LLVMContext llvmContext;

@@ -12,6 +12,7 @@
 #include <vector>
 
 /// From a kernel and its arguments to running code.
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 enum class Target : uint8_t {
@@ -31,10 +32,13 @@ public:
   template <class Number>
     requires std::is_arithmetic_v<Number>
   Argument(Number number) {
-    if constexpr (std::is_floating_point_v<Number>)
-      value_ = static_cast<double>(number);
-    else
-      value_ = static_cast<int64_t>(number);
+    if constexpr (std::is_integral_v<Number>) {
+      if (std::is_signed_v<Number> || static_cast<uint64_t>(number) <= uint64_t(INT64_MAX)) {
+        value_ = static_cast<int64_t>(number);
+        return;
+      }
+    }
+    value_ = static_cast<double>(number); // an integer past 2^63 is still a number, but no index
   }
   const std::variant<int64_t, double, Tensor> &value() const { return value_; }
   bool isTensor() const { return std::holds_alternative<Tensor>(value_); }
@@ -49,6 +53,7 @@ using Arguments = std::vector<Argument>;
 struct CompileOptions {
   std::string isa = "native"; ///< "native" or a level it must not exceed: "avx512", "avx2", "baseline" (x86-64)
   bool useDiskCache = true;
+  std::string gpu = "sm_90a"; ///< the architecture of emit(..., "ptx")
 };
 
 struct LaunchOptions {
@@ -90,3 +95,4 @@ std::string emit(const Kernel &kernel, const Arguments &arguments, std::string_v
                  const LaunchOptions &options = {});
 
 } // namespace tenon
+#pragma GCC visibility pop

@@ -198,9 +198,14 @@ void runNow(const Executable &executable, std::vector<int64_t> words, int thread
   Executable::Plan plan = executable.plan(words);
   if (!plan.refusal.empty())
     throw Error(plan.refusal);
+  int64_t instances = 1;
   for (int64_t extent : plan.grid)
     if (extent <= 0)
       return;
+  for (int64_t extent : plan.grid)
+    if (__builtin_mul_overflow(instances, extent, &instances))
+      throw Error("a grid of " + std::to_string(plan.grid[0]) + " x " + std::to_string(plan.grid[1]) + " x " +
+                  std::to_string(plan.grid[2]) + " instances is more than 2^63");
   std::vector<Tensor> workspaces = addWorkspaces(executable, plan, words, nullptr);
   executable.run(plan, words, threads);
 }
@@ -260,6 +265,7 @@ const std::vector<PhaseInfo> &compilePhases() {
       {"llvm", "LLVM IR"},
       {"optimized", "LLVM IR after optimisation"},
       {"asm", "machine code as assembly"},
+      {"ptx", "PTX for an NVIDIA GPU (CompileOptions::gpu)"},
   };
   return phases;
 }

@@ -47,8 +47,8 @@ inline Tensor randomTensor(DType dtype, IndexList sizes, uint64_t seed, double l
 
 inline int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-/// Tiles of about 4096 elements: several rows where rows are short. The width is a multiple of 16, what a vector register
-/// holds of f32, and at most `widest`.
+/// Tiles of about 4096 elements: several rows where rows are short. The width is a multiple of 16, what a vector
+/// register holds of f32, and at most `widest`.
 inline Params rowTiles(int64_t cols, int64_t widest) {
   int64_t width = std::clamp<int64_t>(roundUp(cols, 16), 16, widest);
   return {{"rows", std::clamp<int64_t>(4096 / width, 1, 16)}, {"cols", width}};

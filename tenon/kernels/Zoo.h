@@ -7,7 +7,9 @@
 #include <span>
 
 /// The kernels that come with Tenon. Each lives in its folder with its reference, tests and README.
-namespace tenon::zoo {
+#pragma GCC visibility push(default) // libtenon exports what follows
+namespace tenon {
+namespace zoo {
 
 /// A kernel of the zoo and how to pose problems to it.
 struct Entry {
@@ -29,4 +31,6 @@ const std::vector<Entry> &entries();
 /// Throws Error listing the known names.
 const Entry &find(std::string_view name);
 
-} // namespace tenon::zoo
+} // namespace zoo
+} // namespace tenon
+#pragma GCC visibility pop

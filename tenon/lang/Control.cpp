@@ -43,8 +43,7 @@ std::vector<Slot> snapshot(Tracer &t) {
 
 /// Forgets the variables that died since the snapshot.
 void dropDead(Tracer &t, std::vector<Slot> &slots) {
-  llvm::SmallPtrSet<detail::Variable *, 32> alive;
-  t.forEachVariable([&](detail::Variable &v) { alive.insert(&v); });
+  llvm::DenseSet<detail::Variable *> alive = t.liveVariables();
   for (Slot &slot : slots)
     if (!alive.contains(slot.variable))
       slot.variable = nullptr;
@@ -72,6 +71,7 @@ struct range::State {
   Location location;
   scf::ForOp loop;
   std::vector<Slot> slots;
+  llvm::DenseSet<detail::Variable *> atEntry; ///< the variables alive then
   enum { created, inBody, finished } stage = created;
   int exceptions = std::uncaught_exceptions();
 };
@@ -79,8 +79,8 @@ struct range::State {
 range::range(Arg end, std::source_location where) : range(Arg(0, where), end, Arg(1, where), where) {}
 
 range::range(Arg begin, Arg end, Arg step, std::source_location where) {
-  Tracer &t = Tracer::current();
-  Location location = t.at(where);
+  Tracer &t = Tracer::currentAt(where);
+  Location location = t.location();
   if (step.kind != Arg::Kind::tile && step.integer < 1)
     throw Error(where, "the step of a loop is at least 1, not " + std::to_string(step.integer));
   Value b = materializeIndex(begin), e = materializeIndex(end), s = materializeIndex(step);
@@ -100,6 +100,7 @@ range::iterator range::begin() {
   State &s = *state_;
   t.builder().setInsertionPointToEnd(t.builder().getInsertionBlock());
   s.slots = snapshot(t);
+  s.atEntry = t.liveVariables();
   llvm::SmallVector<Value> inits;
   for (const Slot &slot : s.slots)
     inits.push_back(slot.before);
@@ -121,6 +122,12 @@ range::iterator &range::iterator::operator++() {
   s.stage = State::finished;
   done_ = true;
   dropDead(t, s.slots);
+  // What the next iteration would find in such a variable is not what this one left there: it has no loop argument.
+  t.forEachVariable([&](detail::Variable &v) {
+    if (!s.atEntry.contains(&v))
+      throw Error(s.where, "a variable made inside this loop outlives the iteration: make it before the loop (a "
+                           "std::vector of tiles may not grow or move inside one)");
+  });
 
   OpBuilder &b = t.builder();
   scf::ForOp old = s.loop;
@@ -242,11 +249,11 @@ void if_::State::finish(std::unique_ptr<Region> elseRegion, std::vector<Value> e
 }
 
 if_::if_(Arg condition, const std::function<void()> &then, std::source_location where) {
-  Tracer &t = Tracer::current();
-  Location location = t.at(where);
+  Tracer &t = Tracer::currentAt(where);
+  Location location = t.location();
   if (condition.kind == Arg::Kind::tile &&
       (condition.handle.dtype != DType::boolean || !shapeOf(t.use(condition.handle)).empty()))
-    throw Error(where, "if_() needs a boolean scalar; reduce a tile with any() or all() and take its scalar first");
+    throw Error(where, "if_() needs a boolean scalar: reduce a tile with any() or all() and take its scalar()");
   Value value = materialize(condition, DType::boolean);
   auto state = std::make_unique<State>(State{value, SourceLine(where), location, snapshot(t), nullptr, {}});
   state->thenValues = state->trace(then, state->thenRegion);
@@ -274,8 +281,7 @@ if_::~if_() {
 namespace {
 
 template <size_t N> std::array<Index, N> declareGrid(const std::array<Arg, N> &extents, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   if (t.hasGrid)
     throw Error(where, "a kernel declares its grid once");
   if (t.builder().getInsertionBlock() != &t.function().getBody().front())
@@ -307,8 +313,7 @@ std::array<Index, 3> grid(Arg extent0, Arg extent1, Arg extent2, std::source_loc
 }
 
 void require(Arg condition, const std::string &message, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   checkTopLevel("require()", where);
   if (condition.kind == Arg::Kind::tile &&
       (condition.handle.dtype != DType::boolean || !shapeOf(t.use(condition.handle)).empty()))
@@ -317,14 +322,12 @@ void require(Arg condition, const std::string &message, std::source_location whe
 }
 
 void promise_no_overlap(std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   t.function()->setAttr(tile::promisesNoOverlapAttr, t.builder().getUnitAttr());
 }
 
 View workspace(DType type, std::initializer_list<Arg> sizes, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   checkTopLevel("workspace()", where);
   if (sizes.size() < 1 || sizes.size() > tile::maxRank)
     throw Error(where, "a workspace has 1 to 5 dimensions, not " + std::to_string(sizes.size()));
@@ -337,16 +340,14 @@ View workspace(DType type, std::initializer_list<Arg> sizes, std::source_locatio
 }
 
 void device_assert(Arg condition, const std::string &message, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   if (condition.kind == Arg::Kind::tile && condition.handle.dtype != DType::boolean)
     throw Error(where, "device_assert() needs a boolean, not " + std::string(nameOf(condition.handle.dtype)));
   t.create<tile::AssertOp>(materialize(condition, DType::boolean), message);
 }
 
 void device_print(const std::string &label, Arg value, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   DType type = value.kind == Arg::Kind::real ? DType::f64 : value.kind == Arg::Kind::truth ? DType::boolean : DType::i64;
   if (value.kind == Arg::Kind::tile)
     type = value.handle.dtype;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 /// Declares the launch grid and gives this program instance's place in it, once per kernel:
@@ -78,3 +79,4 @@ private:
 };
 
 } // namespace tenon
+#pragma GCC visibility pop

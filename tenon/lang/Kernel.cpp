@@ -127,7 +127,12 @@ OwningOpRef<ModuleOp> traceKernel(const Kernel &kernel, std::span<const Argument
   }
   if (noOverlap)
     function->setAttr(tile::noOverlapAttr, b.getUnitAttr());
-  kernel.body()(bound);
+  try {
+    kernel.body()(bound);
+  } catch (const Error &) {
+    tracer.raise(); // a broken-off loop came first, and what followed was traced inside it
+    throw;
+  }
   bound.clear();
   tracer.finish();
   return tracer.takeModule();

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 /// What a parameter of a kernel's lambda is bound to.
@@ -84,3 +85,4 @@ private:
 };
 
 } // namespace tenon
+#pragma GCC visibility pop

@@ -74,8 +74,7 @@ bool allIndices(llvm::ArrayRef<Arg> args) {
 }
 
 Operands unify(llvm::ArrayRef<Arg> args) {
-  Tracer &t = Tracer::current();
-  t.at(args.front().where);
+  Tracer &t = Tracer::currentAt(args.front().where);
   Operands result;
   result.where = t.lastLine();
   for (const Arg &arg : args)
@@ -252,7 +251,7 @@ Tile operator>=(Arg a, Arg b) {
 }
 
 Tile where(Arg condition, Arg a, Arg b) {
-  Tracer &t = Tracer::current();
+  Tracer &t = Tracer::currentAt(condition.where);
   Operands o = unify({a, b});
   t.at(condition.where);
   Value mask = materialize(condition, DType::boolean);
@@ -260,6 +259,8 @@ Tile where(Arg condition, Arg a, Arg b) {
     throw Error(condition.where, "where() needs a boolean condition, not " +
                                      std::string(nameOf(condition.handle.dtype)) + ": compare it with something");
   Shape shape = broadcastShapes(shapeOf(mask), shapeOf(o.values[0]), o.where);
+  if (!shape.empty())
+    checkShape(o.dtype, shape, o.where);
   mask = broadcastTo(mask, shape, o.where);
   for (Value &value : o.values)
     value = broadcastTo(value, shape, o.where);
@@ -296,9 +297,14 @@ Tile ceil(Arg x) { return floatFunction<math::CeilOp>(x, "ceil"); }
 Tile round(Arg x) { return floatFunction<math::RoundEvenOp>(x, "round"); }
 
 Tile sigmoid(Arg x) {
-  // 1 / (1 + exp(-x)): exp(-x) overflows to infinity only where the result rounds to 0 anyway.
   Tracer::Pin pin(x.where);
-  return 1.0 / (1.0 + exp(-x));
+  if (x.kind == Arg::Kind::tile && (x.handle.dtype == DType::f16 || x.handle.dtype == DType::bf16)) {
+    Tile wide = sigmoid(Tile(x.handle).to(f32, x.where)); // one operation: rounded once
+    return wide.to(x.handle.dtype, x.where);
+  }
+  // exp of a negative number only: 1 / (1 + exp(-x)) would overflow where the result is still a small number.
+  Tile e = exp(-abs(x));
+  return where(x >= 0, 1, e) / (1 + e);
 }
 
 Tile abs(Arg x) {

@@ -9,6 +9,7 @@
 /// Everything one can compute from tiles. Operands broadcast against each other: shapes are aligned at the last dimension
 /// and a dimension of size 1 repeats. Element types must agree; C++ numbers adapt, an Index combines with integers as a
 /// 64-bit one. f16 and bf16 operations are computed in f32 and rounded; the 8-bit floats are for storage: convert first.
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 // Arithmetic. Integers wrap; integer division is towards zero, x / 0 is 0 and x % 0 is x.
@@ -85,6 +86,8 @@ Tile transpose(const Tile &x, std::source_location where = std::source_location:
 Tile slice(const Tile &x, int dim, int64_t begin, int64_t length,
            std::source_location where = std::source_location::current());
 Tile concat(const std::vector<Tile> &tiles, int dim, std::source_location where = std::source_location::current());
+/// The element of a tile of one element, as a scalar: for if_(), an Index, an offset.
+Tile scalar(const Tile &x, std::source_location where = std::source_location::current());
 
 // Reductions along one dimension, which stays with size 1. f16 and bf16 are summed in f32 and rounded once; sums and
 // products of integers narrower than 32 bits, and of booleans (a count), are 32-bit.
@@ -133,3 +136,4 @@ Tile dropout(const Tile &x, Arg probability, Arg seed, const Tile &counter,
              std::source_location where = std::source_location::current());
 
 } // namespace tenon
+#pragma GCC visibility pop

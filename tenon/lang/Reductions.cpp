@@ -36,6 +36,8 @@ void traceCombine(Region &region, const std::vector<Tile> &tiles, const CombineM
   t.create<tile::YieldOp>(values);
   // A tile from outside would slip in by capture: the region must be closed.
   region.walk([&](Operation *op) {
+    if (op->getNumRegions() != 0)
+      throw Error(where, "the combine function may not contain loops, branches or reductions: use where()");
     for (Value operand : op->getOperands())
       if (!region.isAncestor(operand.getParentRegion()))
         throw Error(where, "the combine function may use its arguments and C++ numbers only");
@@ -45,8 +47,7 @@ void traceCombine(Region &region, const std::vector<Tile> &tiles, const CombineM
 template <class Op, class... Extra>
 std::vector<Tile> combineAlong(const std::vector<Tile> &tiles, int dim, bool keepsExtent, const CombineMany &combine,
                                const std::source_location &where, Extra... extra) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   if (tiles.empty())
     throw Error(where, "a reduction needs at least one tile");
   Shape shape = tiles[0].shape();
@@ -179,8 +180,7 @@ Tile argmin(const Tile &x, int dim, std::source_location where) {
 }
 
 Tile dot(const Tile &a, const Tile &b, const Tile &acc, DotOptions options, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   Value va = t.use(a.handle()), vb = t.use(b.handle()), vacc = t.use(acc.handle());
   Shape sa = shapeOf(va), sb = shapeOf(vb), sacc = shapeOf(vacc);
   if (sa.size() != 2 || sb.size() != 2 || sacc.size() != 2 || sa[1] != sb[0] || sacc[0] != sa[0] || sacc[1] != sb[1])

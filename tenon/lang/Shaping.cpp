@@ -18,8 +18,7 @@ RankedTensorType tensorType(DType type, const Shape &shape) {
 } // namespace
 
 Tile full(DType type, const Shape &shape, Arg value, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   checkShape(type, shape, where);
   Value scalar = materialize(value, type);
   if (value.kind == Arg::Kind::tile) {
@@ -31,16 +30,14 @@ Tile full(DType type, const Shape &shape, Arg value, std::source_location where)
 }
 
 Tile zeros(DType type, const Shape &shape, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   checkShape(type, shape, where);
   auto zero = t.builder().getZeroAttr(tensorType(type, shape));
   return Tile(handleOf(t.create<arith::ConstantOp>(llvm::cast<TypedAttr>(zero)), type));
 }
 
 Tile iota(DType type, const Shape &shape, int dim, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   checkShape(type, shape, where);
   checkDim(dim, static_cast<int>(shape.size()), where);
   if (type == DType::i64 || type == DType::i32)
@@ -51,8 +48,7 @@ Tile iota(DType type, const Shape &shape, int dim, std::source_location where) {
 Tile iota(int64_t n, std::source_location where) { return iota(DType::i32, {n}, 0, where); }
 
 Tile broadcast(const Tile &x, const Shape &shape, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   checkShape(x.dtype(), shape, where);
   return Tile(handleOf(broadcastTo(t.use(x.handle()), shape, where), x.dtype()));
 }
@@ -65,8 +61,7 @@ Tile expand(const Tile &x, int dim, std::source_location where) {
 }
 
 Tile reshape(const Tile &x, const Shape &shape, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   Value value = t.use(x.handle());
   checkShape(x.dtype(), shape, where);
   int64_t from = 1, to = 1;
@@ -83,8 +78,7 @@ Tile reshape(const Tile &x, const Shape &shape, std::source_location where) {
 }
 
 Tile transpose(const Tile &x, const std::vector<int> &permutation, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   Value value = t.use(x.handle());
   Shape from = shapeOf(value), to;
   std::vector<bool> seen(from.size());
@@ -110,8 +104,7 @@ Tile transpose(const Tile &x, std::source_location where) {
 }
 
 Tile slice(const Tile &x, int dim, int64_t begin, int64_t length, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   Value value = t.use(x.handle());
   Shape shape = shapeOf(value);
   checkDim(dim, static_cast<int>(shape.size()), where);
@@ -125,8 +118,7 @@ Tile slice(const Tile &x, int dim, int64_t begin, int64_t length, std::source_lo
 }
 
 Tile concat(const std::vector<Tile> &tiles, int dim, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   if (tiles.empty())
     throw Error(where, "concat() needs at least one tile");
   Shape shape = tiles[0].shape();
@@ -151,11 +143,21 @@ Tile concat(const std::vector<Tile> &tiles, int dim, std::source_location where)
   return Tile(handleOf(t.create<tile::ConcatOp>(tensorType(tiles[0].dtype(), shape), values, dim), tiles[0].dtype()));
 }
 
+Tile scalar(const Tile &x, std::source_location where) {
+  Tracer &t = Tracer::currentAt(where);
+  Value value = t.use(x.handle());
+  Shape shape = shapeOf(value);
+  if (shape.empty())
+    return x;
+  if (shape != Shape(shape.size(), 1))
+    throw Error(where, "scalar() needs a tile of one element, not of shape " + toString(shape) + ": reduce it first");
+  return Tile(handleOf(t.create<tile::ScalarOp>(value), x.dtype()));
+}
+
 //===--- Random numbers -------------------------------------------------------------------------------------------===//
 
 std::array<Tile, 4> philox(Arg seed, const Tile &counter, std::source_location where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   Value key = seed.kind == Arg::Kind::tile ? materializeIndex(seed) : materialize(seed, DType::i64);
   if (key.getType().isIndex())
     key = t.create<tile::CastOp>(t.builder().getI64Type(), key, /*is_unsigned=*/false);

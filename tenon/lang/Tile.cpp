@@ -10,21 +10,20 @@ using namespace mlir;
 
 namespace tenon {
 
-Shape Tile::shape() const {
+Shape Tile::shape(std::source_location where) const {
   if (!handle().value)
-    throw Error(Tracer::current().lastLine(), "this variable holds no value yet: it has no shape");
+    throw Error(where, "this variable holds no value yet: it has no shape");
   return shapeOf(valueOf(handle()));
 }
 
-int64_t Tile::size(int dim) const {
-  Shape extents = shape();
-  checkDim(dim, static_cast<int>(extents.size()), Tracer::current().lastLine());
+int64_t Tile::size(int dim, std::source_location where) const {
+  Shape extents = shape(where);
+  checkDim(dim, static_cast<int>(extents.size()), where);
   return extents[dim];
 }
 
 Tile Tile::to(DType type, std::source_location where) const {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   Value value = t.use(handle());
   if (value.getType().isIndex())
     value = t.create<tile::CastOp>(t.builder().getI64Type(), value, /*is_unsigned=*/false);
@@ -32,12 +31,13 @@ Tile Tile::to(DType type, std::source_location where) const {
 }
 
 Tile Tile::bitcast(DType type, std::source_location where) const {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   if (sizeOf(type) != sizeOf(dtype()) || (type == DType::boolean) != (dtype() == DType::boolean))
     throw Error(where, "bitcast between types of different width: " + std::string(nameOf(dtype())) + " and " +
                            std::string(nameOf(type)));
   Value value = t.use(handle());
+  if (value.getType().isIndex())
+    value = t.create<tile::CastOp>(t.builder().getI64Type(), value, /*is_unsigned=*/false);
   Type to = tileType(t.builder().getContext(), type, shapeOf(value));
   if (to == value.getType())
     return Tile(handleOf(value, type));
@@ -56,12 +56,12 @@ Tile::operator bool() const {
 }
 
 Index::Index(int64_t value, std::source_location where) {
-  Tracer::current().at(where);
+  Tracer::currentAt(where);
   *this = Index(handleOf(materialize(Arg(value, where), DType::i64, /*asIndex=*/true), DType::i64));
 }
 
 Index::Index(const Tile &scalar, std::source_location where) {
-  Tracer::current().at(where);
+  Tracer::currentAt(where);
   *this = Index(handleOf(materializeIndex(Arg(scalar, where)), DType::i64));
 }
 

@@ -14,6 +14,7 @@
 /// The values of a kernel. A kernel's body is C++ that runs once per specialisation and records what it does; a Tile is a
 /// variable of that recorded program, not data. Assigning to one inside a traced loop makes it loop-carried, so each
 /// variable is tracked by its own identity (two variables that hold the same value stay two).
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 class Tracer; // records the program; defined inside the library
@@ -42,6 +43,8 @@ public:
   Variable(const Variable &other) : handle_(other.handle_) { link(); }
   Variable &operator=(const Variable &other) {
     handle_ = other.handle_;
+    if (!tracer_) // made before the trace, outside the kernel
+      link();
     return *this;
   }
   ~Variable() { unlink(); }
@@ -71,8 +74,8 @@ public:
   Tile &operator=(const Tile &) = default;
 
   DType dtype() const { return handle().dtype; }
-  Shape shape() const;
-  int64_t size(int dim) const;
+  Shape shape(std::source_location where = std::source_location::current()) const;
+  int64_t size(int dim, std::source_location where = std::source_location::current()) const;
   int rank() const { return static_cast<int>(shape().size()); }
 
   /// Converts the element type. Narrowing floats round to nearest even; float to integer truncates and saturates, NaN
@@ -117,13 +120,15 @@ public:
     requires std::is_arithmetic_v<Number>
   Arg(Number number, std::source_location where = std::source_location::current())
       : kind(std::is_floating_point_v<Number> ? Kind::real : std::is_same_v<Number, bool> ? Kind::truth : Kind::integer),
-        real(static_cast<double>(number)), integer(static_cast<int64_t>(number)), where(where) {}
+        isUnsigned(std::is_unsigned_v<Number>), real(static_cast<double>(number)),
+        integer(static_cast<int64_t>(number)), where(where) {}
 
   enum class Kind : uint8_t { tile, integer, real, truth };
   Kind kind = Kind::tile;
+  bool isUnsigned = false; ///< of an integer
   detail::Handle handle;
   double real = 0;
-  int64_t integer = 0;
+  int64_t integer = 0; ///< when unsigned, the same 64 bits
   std::source_location where;
 };
 
@@ -169,3 +174,4 @@ private:
 };
 
 } // namespace tenon
+#pragma GCC visibility pop

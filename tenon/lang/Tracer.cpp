@@ -4,6 +4,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Verifier.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace tenon {
@@ -70,9 +72,21 @@ Tracer::~Tracer() {
 
 Tracer *Tracer::currentOrNull() { return currentTracer; }
 
+namespace {
+constexpr const char *noTrace =
+    "tiles, views and indices exist only while a kernel is traced: use them inside a Kernel's lambda";
+} // namespace
+
 Tracer &Tracer::current() {
   if (!currentTracer)
-    throw Error("tiles, views and indices exist only while a kernel is traced: use them inside a Kernel's lambda");
+    throw Error(noTrace);
+  return *currentTracer;
+}
+
+Tracer &Tracer::currentAt(const std::source_location &where) {
+  if (!currentTracer)
+    throw Error(where, noTrace);
+  currentTracer->at(where);
   return *currentTracer;
 }
 
@@ -99,9 +113,13 @@ void Tracer::fail(Error error) {
     failure_ = std::move(error);
 }
 
-void Tracer::finish() {
+void Tracer::raise() const {
   if (failure_)
     throw *failure_;
+}
+
+void Tracer::finish() {
+  raise();
   create<func::ReturnOp>();
   std::string diagnostics;
   ScopedDiagnosticHandler handler(builder_.getContext(), [&](Diagnostic &diagnostic) {
@@ -168,22 +186,42 @@ void checkDim(int dim, int rank, const SourceLine &where) {
                            " dimensions: the last one is " + std::to_string(rank - 1));
 }
 
+namespace {
+
+/// A C++ number as a float of the format, rounded once; the 8-bit formats saturate as everywhere.
+llvm::APFloat literal(const Arg &arg, const llvm::fltSemantics &format, DType type) {
+  constexpr auto nearest = llvm::APFloat::rmNearestTiesToEven;
+  llvm::APFloat value(format);
+  if (arg.kind == Arg::Kind::integer) {
+    value.convertFromAPInt(llvm::APInt(64, arg.integer), /*IsSigned=*/!arg.isUnsigned, nearest);
+  } else {
+    value = llvm::APFloat(arg.real);
+    bool losesInfo;
+    value.convert(format, nearest, &losesInfo);
+  }
+  if (isFloat8(type) && !std::isnan(arg.real) && (value.isNaN() || value.isInfinity()))
+    value = llvm::APFloat::getLargest(format, /*Negative=*/arg.real < 0);
+  return value;
+}
+
+} // namespace
+
 Value materialize(const Arg &arg, DType type, bool asIndex) {
   Tracer &t = Tracer::current();
   if (arg.kind == Arg::Kind::tile)
     return t.use(arg.handle);
   auto where = SourceLine(arg.where);
   OpBuilder &b = t.builder();
-  if (asIndex)
+  if (asIndex) {
+    if (arg.isUnsigned && arg.integer < 0)
+      throw Error(where, "the number " + std::to_string(static_cast<uint64_t>(arg.integer)) + " does not fit an index");
     return t.create<arith::ConstantOp>(b.getIndexAttr(arg.integer));
+  }
   if (isFloat(type)) {
     if (arg.kind == Arg::Kind::truth)
       throw Error(where, "a boolean where a number of type " + std::string(nameOf(type)) + " is expected");
     auto floatType = llvm::cast<FloatType>(elementType(b.getContext(), type));
-    llvm::APFloat value(arg.kind == Arg::Kind::integer ? static_cast<double>(arg.integer) : arg.real);
-    bool losesInfo;
-    value.convert(floatType.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-    return t.create<arith::ConstantOp>(FloatAttr::get(floatType, value));
+    return t.create<arith::ConstantOp>(FloatAttr::get(floatType, literal(arg, floatType.getFloatSemantics(), type)));
   }
   if (arg.kind == Arg::Kind::real)
     throw Error(where, "the number " + std::to_string(arg.real) + " where a value of type " +
@@ -194,10 +232,14 @@ Value materialize(const Arg &arg, DType type, bool asIndex) {
     return t.create<arith::ConstantOp>(b.getBoolAttr(arg.integer != 0));
   }
   unsigned bits = 8 * sizeOf(type);
-  bool fits = isUnsigned(type) ? (bits == 64 ? arg.integer >= 0 : arg.integer >= 0 && arg.integer < (int64_t(1) << bits))
-                               : llvm::isIntN(bits, arg.integer);
+  bool isNegative = !arg.isUnsigned && arg.integer < 0;
+  bool fits = isUnsigned(type) ? !isNegative && llvm::isUIntN(bits, static_cast<uint64_t>(arg.integer))
+                               : llvm::isIntN(bits, arg.integer) && (isNegative || arg.integer >= 0);
   if (!fits)
-    throw Error(where, "the number " + std::to_string(arg.integer) + " does not fit " + std::string(nameOf(type)));
+    throw Error(where, "the number " +
+                           (arg.isUnsigned ? std::to_string(static_cast<uint64_t>(arg.integer))
+                                           : std::to_string(arg.integer)) +
+                           " does not fit " + std::string(nameOf(type)));
   return t.create<arith::ConstantOp>(b.getIntegerAttr(b.getIntegerType(bits), arg.integer));
 }
 
@@ -234,6 +276,8 @@ Value broadcastTo(Value value, const Shape &shape, const SourceLine &where) {
   Shape from = shapeOf(value);
   if (from == shape)
     return value;
+  if (value.getType().isIndex()) // a tile's elements are never indices
+    value = t.create<tile::CastOp>(t.builder().getI64Type(), value, /*is_unsigned=*/false);
   if (broadcastShapes(from, shape, where) != shape)
     throw Error(where, "shape mismatch: " + toString(from) + " does not broadcast to " + toString(shape));
   Type element = getElementTypeOrSelf(value.getType());

@@ -39,6 +39,8 @@ public:
   /// The trace in progress on this thread; throws Error when there is none (a tile used outside a kernel).
   static Tracer &current();
   static Tracer *currentOrNull();
+  /// The same, and what is recorded from here on comes from `where`.
+  static Tracer &currentAt(const std::source_location &where);
 
   mlir::OpBuilder &builder() { return builder_; }
   mlir::func::FuncOp function() { return function_; }
@@ -53,10 +55,7 @@ public:
   /// written with operators.
   class Pin {
   public:
-    explicit Pin(const std::source_location &where) : tracer_(current()) {
-      tracer_.at(where);
-      ++tracer_.pins_;
-    }
+    explicit Pin(const std::source_location &where) : tracer_(currentAt(where)) { ++tracer_.pins_; }
     /// To the line of what was recorded last.
     explicit Pin(Tracer &tracer) : tracer_(tracer) { ++tracer_.pins_; }
     ~Pin() { --tracer_.pins_; }
@@ -79,6 +78,13 @@ public:
       if (v->handle_.value)
         visit(*v);
   }
+  /// Every live variable, empty ones too.
+  llvm::DenseSet<detail::Variable *> liveVariables() const {
+    llvm::DenseSet<detail::Variable *> alive;
+    for (detail::Variable *v = variables_; v; v = v->next_)
+      alive.insert(v);
+    return alive;
+  }
   static void assign(detail::Variable &variable, mlir::Value value) {
     variable.handle_.value = value.getAsOpaquePointer();
   }
@@ -88,8 +94,9 @@ public:
   void link(detail::Variable &variable);
   void unlink(detail::Variable &variable);
 
-  /// Remembers an error found where throwing is impossible (a destructor); finish() throws it.
+  /// Remembers an error found where throwing is impossible (a destructor); raise() throws the first.
   void fail(Error error);
+  void raise() const;
   void finish();
 
   bool hasGrid = false;

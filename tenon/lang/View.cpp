@@ -6,6 +6,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace tenon {
@@ -25,7 +27,7 @@ llvm::SmallVector<Value> offsetValues(const View &view, std::initializer_list<Ar
 
 /// The padding as an operand, or none when it is the default.
 Value paddingValue(const View &view, const Arg &padding, const SourceLine &where) {
-  if (padding.kind != Arg::Kind::tile && padding.real == 0)
+  if (padding.kind != Arg::Kind::tile && padding.real == 0 && !std::signbit(padding.real))
     return {};
   if (padding.kind != Arg::Kind::tile)
     return materialize(padding, view.dtype());
@@ -96,8 +98,7 @@ IndexedAccess indexed(const View &view, const std::vector<Tile> &indices, const 
 
 Tile atomicUpdate(const View &view, tile::AtomicKind kind, const std::vector<Tile> &indices, const Tile &value,
                   const Arg &mask, const std::source_location &where) {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   if (sizeOf(view.dtype()) < 4)
     throw Error(where, "atomics need elements of 32 or 64 bits, not " + std::string(nameOf(view.dtype())));
   IndexedAccess access = indexed(view, indices, mask, {value}, where);
@@ -111,8 +112,7 @@ Tile atomicUpdate(const View &view, tile::AtomicKind kind, const std::vector<Til
 int View::rank() const { return static_cast<int>(viewType(*this).getRank()); }
 
 Index View::size(int dim, std::source_location where) const {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   if (dim < 0 || dim >= rank())
     throw Error(where, "dimension " + std::to_string(dim) + " of a view with " + std::to_string(rank()) +
                            " dimensions: the last one is " + std::to_string(rank() - 1));
@@ -120,8 +120,7 @@ Index View::size(int dim, std::source_location where) const {
 }
 
 Tile View::load(std::initializer_list<Arg> offset, const Shape &shape, Arg padding, std::source_location where) const {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   checkShape(dtype(), shape, where);
   auto offsets = offsetValues(*this, offset, where);
   if (shape.size() != offsets.size())
@@ -134,8 +133,7 @@ Tile View::load(std::initializer_list<Arg> offset, const Shape &shape, Arg paddi
 }
 
 void View::store(std::initializer_list<Arg> offset, const Tile &value, std::source_location where) const {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   auto offsets = offsetValues(*this, offset, where);
   Value stored = t.use(value.handle());
   checkStored(*this, value, where);
@@ -155,8 +153,7 @@ Tile View::at(std::initializer_list<Arg> index, std::source_location where) cons
 }
 
 Tile View::gather(const std::vector<Tile> &indices, Arg mask, Arg padding, std::source_location where) const {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   IndexedAccess access = indexed(*this, indices, mask, {}, where);
   Type type = tileType(t.builder().getContext(), dtype(), shapeOf(access.indices[0]));
   Value pad = paddingValue(*this, padding, where);
@@ -164,8 +161,7 @@ Tile View::gather(const std::vector<Tile> &indices, Arg mask, Arg padding, std::
 }
 
 void View::scatter(const std::vector<Tile> &indices, const Tile &value, Arg mask, std::source_location where) const {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   IndexedAccess access = indexed(*this, indices, mask, {value}, where);
   t.create<tile::ScatterOp>(access.values[0], valueOf(handle_), access.indices, access.mask);
 }
@@ -186,8 +182,7 @@ Tile View::atomic_exchange(const std::vector<Tile> &indices, const Tile &value, 
 
 Tile View::atomic_compare_exchange(const std::vector<Tile> &indices, const Tile &expected, const Tile &desired,
                                    Arg mask, std::source_location where) const {
-  Tracer &t = Tracer::current();
-  t.at(where);
+  Tracer &t = Tracer::currentAt(where);
   if (sizeOf(dtype()) < 4)
     throw Error(where, "atomics need elements of 32 or 64 bits, not " + std::string(nameOf(dtype())));
   IndexedAccess access = indexed(*this, indices, mask, {expected, desired}, where);

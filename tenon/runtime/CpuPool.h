@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 /// The threads that run the program instances of a CPU kernel, over oneTBB (which this header does not show).
@@ -39,3 +40,4 @@ private:
 };
 
 } // namespace tenon
+#pragma GCC visibility pop

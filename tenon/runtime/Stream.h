@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 /// A moment in the work of a stream: the most recent Stream::record() of it. Before the first record it counts as
@@ -63,3 +64,4 @@ private:
 };
 
 } // namespace tenon
+#pragma GCC visibility pop

@@ -16,6 +16,7 @@
 
 struct DLManagedTensor; // tenon/runtime/DLPack.h, or the official dlpack.h
 
+#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 /// Sizes, strides or indices as an argument: `{2, 3}`, a vector, an array or a span of int64_t. Refers to the caller's
@@ -164,3 +165,4 @@ private:
 };
 
 } // namespace tenon
+#pragma GCC visibility pop

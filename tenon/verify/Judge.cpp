@@ -37,8 +37,8 @@ bool allOnes(const std::byte *bits, size_t size) {
   return std::all_of(bits, bits + size, [](std::byte b) { return b == std::byte(0xff); });
 }
 
-/// Integers are right or wrong. A boolean is compared as the byte it is: any byte but 0 reads as true, and poison must not
-/// pass for it.
+/// Integers are right or wrong. A boolean is compared as the byte it is: any byte but 0 reads as true, and poison must
+/// not pass for it.
 Comparison judgeExact(const Tensor &output, const Tensor &reference) {
   Comparison result;
   forEachElement(output, [&](int64_t i, std::byte *got) {

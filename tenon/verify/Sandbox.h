@@ -15,13 +15,13 @@ std::string argumentName(size_t argument, const std::vector<std::string> &names)
 
 /// A private copy of a problem's arguments in which every stray write leaves a trace.
 ///
-/// Tensors that share memory share it in the copy, and strides and alignment are kept. Around each stretch of memory lie
-/// guard zones; between the elements of a strided tensor the gaps are watched too:
+/// Tensors that share memory share it in the copy, and strides and alignment are kept. Around each stretch of memory
+/// lie guard zones; between the elements of a strided tensor the gaps are watched too:
 ///
 ///     guard | e0 gap e1 gap e2 ... | guard
 ///
-/// What is not an input (output elements, gaps, guards) is poisoned: NaN where the stretch holds floats, 0xa5 (0x5a with
-/// `alternate`) where it holds integers, so that reading or forgetting to write it shows.
+/// What is not an input (output elements, gaps, guards) is poisoned: NaN where the stretch holds floats, 0xa5 (0x5a
+/// with `alternate`) where it holds integers, so that reading or forgetting to write it shows.
 class Sandbox {
 public:
   Sandbox(const Problem &problem, bool alternate);

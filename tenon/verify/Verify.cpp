@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Run in a sandbox, look for damage, compare with the reference; then once more in a fresh sandbox, and compare the two.
+// Run in a sandbox, look for damage, compare with the reference; then once more in a fresh one, and compare the two.
 #include "tenon/verify/Verify.h"
 
 #include "tenon/verify/Judge.h"

@@ -154,6 +154,17 @@ TEST_P(Strides, OfInputsOnly) {
   expectRight(problem, c.entry->kernel);
 }
 
+TEST(ZooIsa, OlderProcessorsAgreeToo) {
+  for (const zoo::Entry &entry : zoo::entries())
+    for (DType dtype : {f32, bf16})
+      for (const char *isa : {"avx2", "baseline"}) {
+        LaunchOptions options;
+        options.compile.isa = isa;
+        Verdict verdict = verify(entry.makeProblem(oddShape(entry), dtype, 3), entry.kernel, options);
+        EXPECT_TRUE(verdict.passed) << entry.name << " " << nameOf(dtype) << " " << isa << ": " << verdict.reason;
+      }
+}
+
 TEST(ZooStrides, HalvesOfOneTensorAreGateAndUp) {
   Problem problem = problemOf("swiglu", {19, 77});
   Tensor packed = Tensor::zeros(f32, {19, 154});

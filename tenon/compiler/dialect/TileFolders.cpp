@@ -55,7 +55,7 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
   bool isIdentity = true;
   for (auto [d, source] : llvm::enumerate(getPermutation()))
     isIdentity &= static_cast<int64_t>(d) == source;
-  if (isIdentity)
+  if (isIdentity && getValue().getType() == getType()) // the types may still differ in their encoding
     return getValue();
   if (auto splat = llvm::dyn_cast_if_present<SplatElementsAttr>(adaptor.getValue()))
     return splat.resizeSplat(getType());

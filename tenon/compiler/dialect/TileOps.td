@@ -280,6 +280,7 @@ class Tile_IntBinaryOp<string mnemonic> : Tile_Op<mnemonic, [Pure, SameOperandsA
   let arguments = (ins Tile_IntLike:$lhs, Tile_IntLike:$rhs, UnitAttr:$is_unsigned);
   let results = (outs Tile_IntLike:$result);
   let assemblyFormat = "(`unsigned` $is_unsigned^)? $lhs `,` $rhs attr-dict `:` type($result)";
+  let hasVerifier = 1;
   let hasFolder = 1;
 }
 
@@ -313,7 +314,7 @@ def Tile_PhiloxOp : Tile_Op<"philox", [Pure]> {
 // Reductions, scans, dot
 //===--------------------------------------------------------------------------------------------------------------===//
 
-def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator]> {
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", "ScanOp"]>]> {
   let summary = "Ends a combine region";
   let arguments = (ins Variadic<Tile_Element>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
@@ -322,7 +323,8 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator]> {
 def Tile_ReduceOp : Tile_Op<"reduce", [RecursiveMemoryEffects, SingleBlock]> {
   let summary = "Combines the elements along one dimension, which stays with size 1";
   let description = [{
-    The region combines two partial results (all left ones, then all right ones) of scalar arith, math and tile ops. It
+    The region combines two partial results (all left ones, then all right ones) by straight-line code: scalar ops of
+    arith, math and tile without side effects, and nothing from outside the region. It
     must be associative and commutative up to rounding: the order is not defined, but is the same from run to run on
     one target. A single element is passed through unchanged.
 
@@ -386,12 +388,14 @@ def Tile_AssertOp : Tile_Op<"assert", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Fails the launch when any element is false";
   let arguments = (ins AnyTypeOf<[I1, Tile_MaskTile]>:$condition, StrAttr:$message);
   let assemblyFormat = "$condition `,` $message attr-dict `:` type($condition)";
+  let hasVerifier = 1;
 }
 
 def Tile_PrintOp : Tile_Op<"print", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Prints a label, the program ids and a scalar or tile";
   let arguments = (ins StrAttr:$label, AnyTypeOf<[Tile_AnyScalar, Tile_Tile]>:$value, UnitAttr:$is_unsigned);
   let assemblyFormat = "$label `,` (`unsigned` $is_unsigned^)? $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
 }
 
 #endif // TENON_TILE_OPS_TD

@@ -29,8 +29,12 @@ std::string refuseTileType(Type type) {
 LogicalResult ViewType::verify(llvm::function_ref<InFlightDiagnostic()> emitError, unsigned rank, Type elementType) {
   if (rank < 1 || rank > maxRank)
     return emitError() << "a view has 1 to " << maxRank << " dimensions, not " << rank;
-  if (!elementType.isIntOrFloat())
-    return emitError() << "a view's elements are integers or floats, not " << elementType;
+  bool isFloat = elementType.isF64() || elementType.isF32() || elementType.isF16() || elementType.isBF16() ||
+                 elementType.isFloat8E4M3FN() || elementType.isFloat8E5M2();
+  bool isInteger = llvm::any_of(std::initializer_list<unsigned>{1, 8, 16, 32, 64},
+                                [&](unsigned width) { return elementType.isSignlessInteger(width); });
+  if (!isFloat && !isInteger)
+    return emitError() << "a view's elements are of a tile element type, not " << elementType;
   return success();
 }
 
@@ -48,7 +52,7 @@ LogicalResult verifyTiles(Operation *op) {
 }
 
 LogicalResult verifyTopLevel(Operation *op) {
-  if (!llvm::isa<func::FuncOp>(op->getParentOp()))
+  if (!llvm::isa_and_nonnull<func::FuncOp>(op->getParentOp()))
     return op->emitOpError("must stand at the top level of a kernel");
   return success();
 }
@@ -126,15 +130,18 @@ LogicalResult verifyCombine(Operation *op, OperandRange values, ResultRange resu
     if (llvm::cast<RankedTensorType>(results[i].getType()).getElementType() != element)
       return op->emitOpError() << "result " << i << " must have elements of type " << element;
   }
-  WalkResult walk = region.walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (!region.isAncestor(operand.getParentRegion()) || inner->getNumRegions() != 0) {
-        inner->emitOpError("a combine region may only use its own arguments, in straight-line code");
-        return WalkResult::interrupt();
-      }
-    return WalkResult::advance();
-  });
-  return failure(walk.wasInterrupted());
+  for (Operation &inner : block) {
+    if (inner.getNumRegions() != 0 || llvm::any_of(inner.getOperands(), [&](Value operand) {
+          return operand.getParentRegion() != &region;
+        }))
+      return inner.emitOpError("a combine region may only use its own arguments, in straight-line code");
+    auto isScalar = [](Type type) { return type.isIntOrIndexOrFloat(); };
+    bool known = llvm::is_contained({"arith", "math", "tile"}, inner.getName().getDialectNamespace());
+    if (!known || !isMemoryEffectFree(&inner) || !llvm::all_of(inner.getOperandTypes(), isScalar) ||
+        !llvm::all_of(inner.getResultTypes(), isScalar))
+      return inner.emitOpError("a combine region consists of scalar arith, math and tile ops without side effects");
+  }
+  return success();
 }
 
 } // namespace
@@ -148,7 +155,12 @@ LogicalResult GridOp::inferReturnTypes(MLIRContext *, std::optional<Location>, A
 LogicalResult GridOp::verify() {
   if (getExtents().empty() || getExtents().size() > 3)
     return emitOpError() << "has 1 to 3 axes, not " << getExtents().size();
-  return verifyTopLevel(*this);
+  if (failed(verifyTopLevel(*this)))
+    return failure();
+  for (Operation *other = (*this)->getPrevNode(); other; other = other->getPrevNode())
+    if (llvm::isa<GridOp>(other))
+      return emitOpError("stands once in a kernel");
+  return success();
 }
 
 LogicalResult RequireOp::verify() { return verifyTopLevel(*this); }
@@ -252,7 +264,7 @@ LogicalResult SliceOp::verify() {
     return emitOpError("operand, result and offsets must have the same rank, operand and result the same elements");
   for (auto [offset, size, whole] : llvm::zip(getOffsets(), to.getShape(), from.getShape()))
     if (offset < 0 || size > whole || offset > whole - size)
-      return emitOpError() << "elements " << offset << " to " << offset + size << " of a dimension of " << whole;
+      return emitOpError() << size << " elements from " << offset << " on, of a dimension of " << whole;
   return success();
 }
 
@@ -260,8 +272,10 @@ LogicalResult ConcatOp::verify() {
   if (failed(verifyTiles(*this)))
     return failure();
   RankedTensorType to = getType();
-  if (getValues().empty() || failed(verifyDim(*this, getDim(), to.getRank())))
-    return emitOpError("needs operands and a dimension of the result");
+  if (getValues().empty())
+    return emitOpError("needs at least one operand");
+  if (failed(verifyDim(*this, getDim(), to.getRank())))
+    return failure();
   int64_t total = 0;
   for (Value value : getValues()) {
     auto from = llvm::cast<RankedTensorType>(value.getType());
@@ -279,14 +293,20 @@ LogicalResult ConcatOp::verify() {
 
 LogicalResult ScalarOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
                                          SmallVectorImpl<Type> &types) {
-  types.push_back(llvm::cast<RankedTensorType>(adaptor.getValue().getType()).getElementType());
+  // Runs before anything is verified.
+  auto tile = llvm::dyn_cast<RankedTensorType>(adaptor.getValue().getType());
+  if (!tile)
+    return failure();
+  types.push_back(tile.getElementType());
   return success();
 }
 
 LogicalResult ScalarOp::verify() {
+  if (failed(verifyTiles(*this)))
+    return failure();
   if (getValue().getType().getNumElements() != 1)
     return emitOpError() << "needs a tile of one element, not " << getValue().getType();
-  return verifyTiles(*this);
+  return success();
 }
 
 LogicalResult CastOp::verify() {
@@ -298,6 +318,11 @@ LogicalResult CastOp::verify() {
     return emitOpError("operand and result must have the same shape");
   return verifyTiles(*this);
 }
+
+LogicalResult DivOp::verify() { return verifyTiles(*this); }
+LogicalResult RemOp::verify() { return verifyTiles(*this); }
+LogicalResult ShlOp::verify() { return verifyTiles(*this); }
+LogicalResult ShrOp::verify() { return verifyTiles(*this); }
 
 LogicalResult PhiloxOp::verify() {
   for (Type type : getResultTypes())
@@ -344,5 +369,8 @@ LogicalResult DotOp::verify() {
     return emitOpError() << "no dot of " << ta << " and " << tb << " with an accumulator of " << tacc;
   return success();
 }
+
+LogicalResult AssertOp::verify() { return verifyTiles(*this); }
+LogicalResult PrintOp::verify() { return verifyTiles(*this); }
 
 } // namespace tenon::tile

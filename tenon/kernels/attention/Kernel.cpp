@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention without the matrix of scores: out = softmax(scale * q * k^T) * v, one block of queries per program instance,
-// walking over blocks of keys with the running maximum and sum of an online softmax.
+// Attention without the matrix of scores: out = softmax(scale * q * k^T) * v, one block of queries per program
+// instance, walking over blocks of keys with the running maximum and sum of an online softmax.
 //
-// q and out are batch x heads x queries x dim; k and v batch x kv_heads x keys x dim, where heads is a multiple of kv_heads
-// and consecutive query heads share a key head. Causal: the last query sees every key, the one before all but the last...
+// q and out are batch x heads x queries x dim; k and v batch x kv_heads x keys x dim, where heads is a multiple of
+// kv_heads and consecutive query heads share a key head. Causal: the last query sees every key, the one before it all
+// but the last, and so on.
 #include "tenon/kernels/Kernels.h"
 
 namespace tenon::zoo {

@@ -2,8 +2,8 @@
 //
 // Cross-entropy of each row of logits against its target: loss = log(sum(exp(x))) - x[target].
 //
-// A vocabulary is wider than a tile, so the row is walked block by block with a running maximum m and a running sum s of
-// exp(x - m); when a block raises the maximum, the sum so far is scaled down to it.
+// A vocabulary is wider than a tile, so the row is walked block by block with a running maximum m and a running sum s
+// of exp(x - m); when a block raises the maximum, the sum so far is scaled down to it.
 #include "tenon/kernels/Kernels.h"
 
 namespace tenon::zoo {

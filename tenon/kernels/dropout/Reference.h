@@ -10,8 +10,8 @@
 
 namespace tenon::zoo {
 
-/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): the first of the four words for a
-/// 64-bit key and a 64-bit counter whose high half is zero.
+/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): the first of the four words for
+/// a 64-bit key and a 64-bit counter whose high half is zero.
 inline uint32_t philoxWord(uint64_t key, uint64_t counter) {
   auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
   uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32), c2 = 0, c3 = 0;

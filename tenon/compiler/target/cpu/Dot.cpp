@@ -36,7 +36,7 @@ public:
 
   void emit() {
     int64_t m = c_.shape[0], n = c_.shape[1];
-    unsigned native = e_.isa().vectorBytes / byteSize(element_);
+    unsigned native = std::max(1u, e_.isa().vectorBytes / byteSize(element_));
     unsigned perBlock = e_.isa().registers >= 32 ? 4 : 2;
     if (n <= 2 * native)
       perBlock = 2;

@@ -18,38 +18,52 @@ bool hasAll(const llvm::StringMap<bool> &features, std::initializer_list<const c
 
 } // namespace
 
+Isa presetIsa(const std::string &name) {
+  Isa isa;
+  isa.name = name;
+  if (name == "avx512") {
+    isa.cpu = "x86-64-v4";
+    isa.features = "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt";
+    isa.vectorBytes = 64;
+    isa.registers = 32;
+    isa.masksSmallTypes = isa.masksWords = true;
+  } else if (name == "avx2") {
+    isa.cpu = "x86-64-v3";
+    isa.features = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt";
+    isa.vectorBytes = 32;
+    isa.masksWords = true;
+  } else if (name == "baseline") {
+    isa.cpu = "x86-64";
+  } else if (name == "scalar") {
+    isa.vectorBytes = 4;
+  } else {
+    throw Error("unknown instruction set \"" + name + "\": use avx512, avx2 or baseline");
+  }
+  return isa;
+}
+
 Isa selectIsa(const std::string &limit) {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   bool avx512 = hasAll(features, {"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma", "f16c"});
   bool avx2 = hasAll(features, {"avx2", "fma", "f16c"});
-  Isa isa;
+  std::string name = limit;
   if (limit == "native")
-    isa.name = avx512 ? "avx512" : avx2 ? "avx2" : "baseline";
-  else if (limit == "avx512" || limit == "avx2" || limit == "baseline")
-    isa.name = limit;
-  else
+    name = avx512 ? "avx512" : avx2 ? "avx2" : "baseline";
+  else if (limit != "avx512" && limit != "avx2" && limit != "baseline")
     throw Error("unknown instruction set \"" + limit + "\": use native, avx512, avx2 or baseline");
-  if ((isa.name == "avx512" && !avx512) || (isa.name == "avx2" && !avx2))
-    throw Error("this processor does not have " + isa.name + ": use native");
-  if (isa.name == "avx512") {
+  if ((name == "avx512" && !avx512) || (name == "avx2" && !avx2))
+    throw Error("this processor does not have " + name + ": use native");
+  Isa isa = presetIsa(name);
+  if (name == "avx512") {
     // Everything the processor has, in a fixed order so that equal machines have equal cache keys.
     std::vector<std::string> names;
     for (const auto &feature : features)
       names.push_back((feature.second ? "+" : "-") + feature.first().str());
     std::sort(names.begin(), names.end());
-    for (const std::string &name : names)
-      isa.features += (isa.features.empty() ? "" : ",") + name;
+    isa.features.clear();
+    for (const std::string &feature : names)
+      isa.features += (isa.features.empty() ? "" : ",") + feature;
     isa.cpu = llvm::sys::getHostCPUName().str();
-    isa.vectorBytes = 64;
-    isa.registers = 32;
-    isa.masksSmallTypes = isa.masksWords = true;
-  } else if (isa.name == "avx2") {
-    isa.cpu = "x86-64-v3";
-    isa.features = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt";
-    isa.vectorBytes = 32;
-    isa.masksWords = true;
-  } else {
-    isa.cpu = "x86-64";
   }
   return isa;
 }

@@ -16,6 +16,10 @@ struct Isa {
   bool masksWords = false;      ///< masked loads and stores of 32- and 64-bit elements
 };
 
+/// A level by name ("avx512", "avx2", "baseline", or "scalar": next to no vectors, for other processors), the same on every machine: for printing code, not for running it.
+/// Throws Error for a level that does not exist.
+Isa presetIsa(const std::string &name);
+
 /// The best level this machine has, not above `limit` ("native", "avx512", "avx2", "baseline"). Throws Error for a level
 /// the machine lacks or that does not exist.
 Isa selectIsa(const std::string &limit);

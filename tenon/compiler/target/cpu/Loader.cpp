@@ -3,8 +3,9 @@
 
 #include "tenon/base/Error.h"
 
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/Support/TargetSelect.h"
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
+#include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <atomic>
 #include <sstream>
@@ -77,7 +78,7 @@ void print(void *context, const char *label, const char *description, const void
   static_cast<LaunchContext *>(context)->print(text);
 }
 
-//===--- One JIT for the process ----------------------------------------------------------------------------------===//
+//===--- One linker for the process -------------------------------------------------------------------------------===//
 
 template <class T> T check(Expected<T> value) {
   if (!value)
@@ -89,14 +90,21 @@ void check(llvm::Error error) {
     throw InternalError("linking compiled code: " + toString(std::move(error)));
 }
 
-LLJIT &jit() {
-  static std::unique_ptr<LLJIT> instance = [] {
-    InitializeNativeTarget();
-    InitializeNativeTargetAsmPrinter();
-    return check(LLJITBuilder().setNumCompileThreads(0).create());
-  }();
-  return *instance;
-}
+/// The linker alone, without the compile layers of LLVM's ready-made JIT, which cost milliseconds to set up.
+struct Session {
+  ExecutionSession session;
+  ObjectLinkingLayer linker;
+
+  Session()
+      : session(check(SelfExecutorProcessControl::Create())),
+        linker(session, session.getExecutorProcessControl().getMemMgr()) {}
+
+  static Session &get() {
+    // Never destroyed: kernels are often globals of other files, and unload their code when the process ends.
+    static Session *instance = new Session();
+    return *instance;
+  }
+};
 
 } // namespace
 
@@ -106,26 +114,26 @@ struct LoadedObject::Impl {
 
 LoadedObject::LoadedObject(std::span<const char> object) : impl_(std::make_unique<Impl>()) {
   static std::atomic<uint64_t> next;
-  LLJIT &j = jit();
-  impl_->library = &check(j.createJITDylib("kernel" + std::to_string(next++)));
+  auto &[session, linker] = Session::get();
+  impl_->library = &session.createBareJITDylib("kernel" + std::to_string(next++));
   // libm and the compiler's own helpers come from this process; our two functions by address.
-  impl_->library->addGenerator(check(DynamicLibrarySearchGenerator::GetForCurrentProcess(j.getDataLayout().getGlobalPrefix())));
+  impl_->library->addGenerator(check(DynamicLibrarySearchGenerator::GetForCurrentProcess(/*GlobalPrefix=*/'\0')));
   SymbolMap symbols;
   auto define = [&](const char *name, auto *function) {
-    symbols[j.mangleAndIntern(name)] = {ExecutorAddr::fromPtr(function), JITSymbolFlags::Exported | JITSymbolFlags::Callable};
+    symbols[session.intern(name)] = {ExecutorAddr::fromPtr(function), JITSymbolFlags::Exported | JITSymbolFlags::Callable};
   };
   define("tenon_assert_failed", &assertFailed);
   define("tenon_print", &print);
   check(impl_->library->define(absoluteSymbols(symbols)));
-  check(j.addObjectFile(*impl_->library,
-                        MemoryBuffer::getMemBufferCopy(StringRef(object.data(), object.size()), "kernel")));
-  run_ = check(j.lookup(*impl_->library, runSymbol)).toPtr<RunFunction>();
-  plan_ = check(j.lookup(*impl_->library, planSymbol)).toPtr<PlanFunction>();
+  check(linker.add(*impl_->library,
+                   MemoryBuffer::getMemBufferCopy(StringRef(object.data(), object.size()), "kernel")));
+  auto address = [&](const char *name) {
+    return check(session.lookup({impl_->library}, session.intern(name))).getAddress();
+  };
+  run_ = address(runSymbol).toPtr<RunFunction>();
+  plan_ = address(planSymbol).toPtr<PlanFunction>();
 }
 
-LoadedObject::~LoadedObject() {
-  if (impl_->library)
-    consumeError(jit().getExecutionSession().removeJITDylib(*impl_->library));
-}
+LoadedObject::~LoadedObject() { consumeError(Session::get().session.removeJITDylib(*impl_->library)); }
 
 } // namespace tenon::cpu

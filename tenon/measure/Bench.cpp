@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/measure/Bench.h"
+
+#include "tenon/base/Error.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace tenon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Seconds per call of `calls` calls in a row.
+double trial(const Subject &subject, size_t calls) {
+  Clock::time_point start = Clock::now();
+  for (size_t i = 0; i < calls; ++i)
+    subject.run();
+  return secondsSince(start) / static_cast<double>(calls);
+}
+
+/// Runs until calls stop getting faster; returns the fastest.
+double warmUp(const Subject &subject, double budgetSeconds) {
+  Clock::time_point start = Clock::now();
+  double fastest = trial(subject, 1);
+  for (;;) {
+    double next = trial(subject, 1);
+    bool steady = next > fastest * 0.95;
+    fastest = std::min(fastest, next);
+    if (steady || secondsSince(start) > budgetSeconds)
+      return fastest;
+  }
+}
+
+/// The k (from 0) for which [sorted[k], sorted[n-1-k]] covers the median with 95%, as large as possible.
+size_t intervalRank(size_t n) {
+  // P(at most k of n samples lie below the median) is the binomial tail of n fair coins; both tails may take 5%.
+  double logAll = static_cast<double>(n) * std::log(2.0), tail = 0;
+  size_t rank = 0;
+  for (size_t k = 0; 2 * k + 1 < n; ++k) {
+    double logChoose = std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0);
+    tail += std::exp(logChoose - logAll);
+    if (2 * tail > 0.05)
+      break;
+    rank = k;
+  }
+  return rank;
+}
+
+bool closeEnough(const std::vector<std::vector<double>> &samples, double spread) {
+  for (const std::vector<double> &one : samples)
+    if (estimate(one).spread() > spread)
+      return false;
+  return true;
+}
+
+} // namespace
+
+double Estimate::spread() const { return median > 0 ? std::max(median - low, high - median) / median : 0; }
+
+Estimate estimate(std::vector<double> samples) {
+  if (samples.empty())
+    return {};
+  std::sort(samples.begin(), samples.end());
+  size_t n = samples.size(), rank = intervalRank(n);
+  double median = n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
+  return {median, samples[rank], samples[n - 1 - rank]};
+}
+
+Timing measure(const Subject &subject, const BenchOptions &options) { return compare({subject}, options).timings[0]; }
+
+Comparison compare(const std::vector<Subject> &subjects, const BenchOptions &options) {
+  if (subjects.empty())
+    throw Error("a comparison needs at least one subject");
+  Clock::time_point start = Clock::now();
+  size_t count = subjects.size();
+  std::vector<size_t> calls(count);
+  for (size_t i = 0; i < count; ++i) {
+    double one = warmUp(subjects[i], options.budgetSeconds / 4 / static_cast<double>(count));
+    calls[i] = static_cast<size_t>(std::clamp(std::ceil(options.minTrialSeconds / std::max(one, 1e-9)), 1.0, 1e6));
+  }
+
+  std::vector<std::vector<double>> samples(count);
+  bool steady = false;
+  size_t nextCheck = static_cast<size_t>(options.minTrials);
+  for (int round = 1; round <= options.maxTrials; ++round) {
+    for (size_t i = 0; i < count; ++i) {
+      size_t subject = round % 2 ? i : count - 1 - i;
+      samples[subject].push_back(trial(subjects[subject], calls[subject]));
+    }
+    double spent = secondsSince(start);
+    // Sorting the samples of every round anew would cost more than short trials do: look again after some more.
+    if (samples[0].size() >= nextCheck) {
+      nextCheck += std::max<size_t>(1, nextCheck / 8);
+      if ((steady = closeEnough(samples, options.spread)))
+        break;
+    }
+    bool slow = spent / round > options.budgetSeconds / options.minTrials;
+    if (spent > options.budgetSeconds && round >= (slow ? std::min(3, options.minTrials) : options.minTrials))
+      break;
+  }
+
+  Comparison comparison;
+  for (size_t i = 0; i < count; ++i) {
+    Timing timing{subjects[i].name, estimate(samples[i]), 0, samples[i].size(), calls[i], steady};
+    timing.fastest = *std::min_element(samples[i].begin(), samples[i].end());
+    comparison.timings.push_back(timing);
+    std::vector<double> ratios(samples[i].size());
+    for (size_t round = 0; round < ratios.size(); ++round)
+      ratios[round] = samples[0][round] > 0 ? samples[i][round] / samples[0][round] : 1;
+    comparison.ratios.push_back(estimate(ratios));
+  }
+  return comparison;
+}
+
+} // namespace tenon

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+/// How long something takes, with an honest interval.
+///
+/// The rule, for one subject or several measured side by side:
+/// 1. Warm-up. Each subject runs at least twice, and on until a call is no longer 5% faster than every one before it, or
+///    a quarter of the budget is gone. This is where code is compiled, pages are touched and clocks rise.
+/// 2. A trial is one call, or as many calls in a row as take `minTrialSeconds`, so that the clock's grain does not show;
+///    its figure is the time of one call.
+/// 3. Trials go in rounds, A B A B ...: every subject meets the same weather, and the ratio is taken within each round.
+///    The order alternates (A B, B A), so that none always runs in the other's wake.
+/// 4. Rounds stop when there are at least `minTrials` and the interval of every median lies within `spread` of it, or when
+///    the budget is spent (after at least `minTrials`, or three when a single round takes longer than the budget), or at
+///    `maxTrials`.
+/// 5. The figure is the median; its 95% interval is the pair of order statistics that covers the median of any
+///    distribution with that probability (exact binomial, no normality assumed). Fewer than six trials cannot give 95%:
+///    the interval is then from the fastest to the slowest.
+#pragma GCC visibility push(default) // libtenon exports what follows
+namespace tenon {
+
+struct BenchOptions {
+  double budgetSeconds = 1; ///< for all subjects of one comparison together
+  double spread = 0.01;
+  double minTrialSeconds = 50e-6;
+  int minTrials = 7, maxTrials = 2000;
+};
+
+/// A median with its 95% interval.
+struct Estimate {
+  double median = 0, low = 0, high = 0;
+  /// The larger distance from the median to an end of the interval, relative to the median.
+  double spread() const;
+};
+Estimate estimate(std::vector<double> samples);
+
+struct Timing {
+  std::string name;
+  Estimate seconds; ///< of one call
+  double fastest = 0;
+  size_t trials = 0, callsPerTrial = 1;
+  bool steady = false; ///< the interval became as small as asked
+};
+
+/// What is measured: one call of `run` is the unit.
+struct Subject {
+  std::string name;
+  std::function<void()> run;
+};
+
+struct Comparison {
+  std::vector<Timing> timings;   ///< in the order of the subjects
+  std::vector<Estimate> ratios;  ///< time of subject i over time of subject 0; the first is 1
+};
+
+Timing measure(const Subject &subject, const BenchOptions &options = {});
+Comparison compare(const std::vector<Subject> &subjects, const BenchOptions &options = {});
+
+} // namespace tenon
+#pragma GCC visibility pop

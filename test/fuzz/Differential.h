@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+/// The checks of one fuzz program, each by name:
+///
+///     round-trip      verifies; printed, parsed and printed again it is the same text
+///     canonicalize, cse, expand-random, simplify
+///                     interpret(p) == interpret(pass(p))
+///     cpu/ISA/tN[/no-overlap][/no-unit]
+///                     interpret(p) == compiled for ISA, on N threads; with the fact that outputs overlap nothing; without the
+///                     facts about unit strides
+///
+/// Maths functions: the interpreter takes them from the C library, the targets from tenon-expand-math. A program that has
+/// any is therefore expanded first; what is left is IEEE operations, on which all must agree bit for bit.
+namespace tenon::fuzz {
+
+struct Failure {
+  std::string check;
+  std::string kind;   ///< "mismatch", "error" (a compiler or the interpreter refused it), "crash", "timeout"
+  std::string detail; ///< the first differing element, the message, the signal
+};
+
+/// The names of the checks that a program gets: all passes, and some of the many forms of the CPU check (all: each).
+std::vector<std::string> checksFor(uint64_t seed, bool all);
+
+/// Nothing when the check passes.
+std::optional<Failure> runCheck(mlir::ModuleOp program, const std::string &check);
+
+/// Milliseconds spent in all phases of compilation so far, by name.
+std::vector<std::pair<std::string, double>> compileTimes();
+
+std::string printed(mlir::ModuleOp module);
+
+} // namespace tenon::fuzz

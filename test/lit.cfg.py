@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests of IR (.mlir, through tenon-opt and FileCheck) and of the command line (.test, shell). Run by ctest as "lit", or
+#     build/venv/bin/lit -sv build/test/lit [--filter <regex>]
+import os
+
+import lit.formats
+
+config.name = "tenon"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = config.tenon_exec_root
+config.excludes = ["unit", "e2e", "fuzz", "lit.cfg.py", "lit.site.cfg.py.in", "Inputs"]
+
+# tenon and tenon-opt, then LLVM's FileCheck and not; nothing else of the caller's environment reaches a test.
+config.environment["PATH"] = os.pathsep.join([config.tenon_bin, config.llvm_bin, "/usr/bin", "/bin"])
+config.environment["TENON_CACHE_DIR"] = config.tenon_cache
+config.available_features.update(name for name in ("tenon", "tenon-opt")
+                                 if os.access(os.path.join(config.tenon_bin, name), os.X_OK))

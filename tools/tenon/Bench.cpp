@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "Commands.h"
+#include "Figures.h"
+#include "Format.h"
+#include "Progress.h"
+#include "Table.h"
+
+#include <fmt/format.h>
+
+namespace tenon::tool {
+namespace {
+
+struct BenchRequest : Request {
+  double seconds = 2;
+  bool noVerify = false;
+};
+
+std::string rate(double amount, const Timing &timing) {
+  return amount > 0 ? fmt::format("{:.3g}", amount / timing.seconds.median / 1e9) : "-";
+}
+
+void addRow(Table &table, const Figures &figures) {
+  std::vector<Table::Cell> row = {figures.one.entry->name, shapeText(figures.one.shape),
+                                  std::string(nameOf(figures.one.dtype))};
+  if (!figures.passed()) {
+    row.emplace_back(figures.failure.empty() ? "wrong" : "error", Style::bad);
+  } else {
+    row.emplace_back(secondsText(figures.ours->seconds));
+    row.emplace_back(figures.plain ? secondsText(figures.plain->seconds) : "-");
+    row.emplace_back(figures.plain ? fmt::format("{:.2f}x [{:.2f}, {:.2f}]", figures.speedUp.median, figures.speedUp.low,
+                                                 figures.speedUp.high)
+                                   : "-");
+    row.emplace_back(rate(figures.bytes, *figures.ours));
+    row.emplace_back(rate(figures.flops, *figures.ours));
+    row.emplace_back(std::to_string(figures.ours->trials) + (figures.ours->steady ? "" : "*"));
+  }
+  table.add(std::move(row));
+}
+
+int bench(const BenchRequest &request) {
+  Report report("bench", request.json);
+  std::vector<Case> cases = casesOf(request, Defaults::demo);
+  FigureOptions options;
+  options.verify = !request.noVerify;
+  options.bench.budgetSeconds = request.seconds;
+  Table table({{"kernel"}, {"shape"}, {"type"}, {"time", Table::Align::right}, {"plain loop", Table::Align::right},
+               {"speed-up", Table::Align::right}, {"GB/s", Table::Align::right}, {"GFLOP/s", Table::Align::right},
+               {"trials", Table::Align::right}});
+  std::vector<std::string> notes;
+  bool passed = true, steady = true, cold = true;
+  {
+    Progress progress(cases.size());
+    for (const Case &one : cases) {
+      Figures figures = findFigures(one, request, options, [&](const std::string &what) { progress.show(what); });
+      progress.advance();
+      if (!figures.passed()) {
+        passed = false;
+        notes.push_back(fmt::format("{}: {}", one.label(),
+                                    figures.failure.empty() ? figures.verdict->reason : figures.failure));
+      } else {
+        steady &= figures.ours->steady;
+        cold &= figures.cold;
+      }
+      addRow(table, figures);
+      report.add(toJson(figures, request));
+    }
+  }
+  if (!report.quiet()) {
+    int threads = request.threads ? request.threads : thisMachine().processors;
+    fmt::print("{}; {} thread{}, plain loops 1; median and 95% interval, {} caches{}\n", thisMachine().cpu, threads,
+               threads == 1 ? "" : "s", cold ? "cold" : "possibly warm",
+               request.noVerify ? "; results not verified" : "; results verified first");
+    table.print();
+    if (!steady)
+      fmt::print("* the time ended before the interval was within 1%: give more with --seconds\n");
+    for (const std::string &note : notes)
+      fmt::print("{}\n", note);
+  }
+  report.write();
+  return passed ? done : checkFailed;
+}
+
+} // namespace
+
+Command addBench(CLI::App &app) {
+  CLI::App *command = app.add_subcommand("bench", "Measure kernels beside the plain C++ loop");
+  auto request = std::make_shared<BenchRequest>();
+  addKernelOption(*command, *request, Kernels::oneOrAll);
+  addProblemOptions(*command, *request);
+  addTargetOptions(*command, *request);
+  command->add_option("--seconds", request->seconds, "Time for the trials of each case")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str()
+      ->type_name("S");
+  command->add_flag("--no-verify", request->noVerify, "Do not check the results first");
+  addJsonOption(*command, request->json);
+  addExamples(*command, {"tenon bench softmax", "tenon bench softmax --shape 512x1024 --shape 64x8192 --threads 1",
+                         "tenon bench --all --seconds 1 --json bench.json"});
+  return [request] { return bench(*request); };
+}
+
+} // namespace tenon::tool

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "Commands.h"
+#include "Format.h"
+#include "Options.h"
+#include "OutputFile.h"
+#include "Report.h"
+#include "Table.h"
+
+#include <fmt/format.h>
+
+namespace tenon::tool {
+namespace {
+
+struct CompileRequest : Request {
+  std::string phase, output;
+  bool time = false, remarks = false;
+};
+
+int printPhases(Report &report) {
+  Table table({{"phase"}, {"what is printed"}});
+  for (const PhaseInfo &phase : compilePhases()) {
+    table.add({{phase.name, Style::bold}, phase.summary});
+    report.add({{"phase", phase.name}, {"summary", phase.summary}});
+  }
+  if (!report.quiet())
+    table.print();
+  report.write();
+  return done;
+}
+
+void printTimes(const CompileReport &compiled, std::FILE *stream) {
+  for (const CompileReport::Phase &phase : compiled.phases)
+    fmt::print(stream, "{:<14} {:>9.3f} ms\n", phase.name, phase.milliseconds);
+  fmt::print(stream, "{:<14} {:>9.3f} ms\n", "total", compiled.milliseconds());
+}
+
+int compileKernel(const CompileRequest &request) {
+  Report report("compile", request.json);
+  if (request.phase == "help")
+    return printPhases(report);
+  if (request.phase.empty() && !request.time && !request.remarks)
+    throw Error("nothing to do: say --emit=<phase> (--emit=help lists them), --time or --remarks");
+  if (!request.output.empty())
+    checkWritable(request.output);
+  Case one = caseOf(request, Defaults::demo);
+  Problem problem = one.problem(request);
+  LaunchOptions options = launchOptionsOf(request, one, problem);
+  options.compile.useDiskCache = false; // what comes from the cache was not compiled
+
+  Json result = {{"kernel", one.entry->name}, {"shape", one.shape}, {"dtype", nameOf(one.dtype)}, {"isa", request.isa},
+                 {"params", options.params}};
+  std::string text;
+  if (!request.phase.empty()) {
+    text = emit(one.entry->kernel, problem.arguments, request.phase, options);
+    if (!text.ends_with('\n'))
+      text += '\n';
+    if (!request.output.empty())
+      writeFile(request.output, text);
+    result["phase"] = request.phase;
+    result["text"] = text;
+  }
+  // The text is what a pipe wants: times and remarks then go to the other stream.
+  bool textOnOutput = !text.empty() && request.output.empty();
+  if (textOnOutput && !report.quiet())
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  if (request.time || request.remarks || !request.json.empty()) {
+    CompileReport compiled = prepare(one.entry->kernel, problem.arguments, options);
+    result["compile"] = toJson(compiled);
+    std::FILE *stream = textOnOutput ? stderr : stdout;
+    if (request.time && !report.quiet())
+      printTimes(compiled, stream);
+    if (request.remarks && !report.quiet()) {
+      for (const std::string &remark : compiled.remarks)
+        fmt::print(stream, "{}\n", remark);
+      if (compiled.remarks.empty())
+        fmt::print(stream, "the compiler has no remarks\n");
+    }
+  }
+  report.add(std::move(result));
+  report.write();
+  return done;
+}
+
+} // namespace
+
+Command addCompile(CLI::App &app) {
+  CLI::App *command = app.add_subcommand("compile", "Compile a kernel and look inside");
+  auto request = std::make_shared<CompileRequest>();
+  addKernelOption(*command, *request, Kernels::one);
+  command->add_option("--emit", request->phase, "Print the program after this phase; help lists the phases")
+      ->type_name("PHASE");
+  command->add_option("-o,--output", request->output, "Write it to FILE")->type_name("FILE");
+  command->add_flag("--time", request->time, "Print how long each phase takes");
+  command->add_flag("--remarks", request->remarks, "Print what the compiler did or declined, and why");
+  addProblemOptions(*command, *request);
+  addIsaOption(*command, *request);
+  addJsonOption(*command, request->json);
+  addExamples(*command, {"tenon compile softmax --emit=tile", "tenon compile softmax --emit=asm --isa avx2 -o softmax.s",
+                         "tenon compile matmul --shape 512x512x512 --dtype bf16 --time", "tenon compile --emit=help"});
+  return [request] { return compileKernel(*request); };
+}
+
+} // namespace tenon::tool

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "Options.h"
+
+#include "Format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace tenon::tool {
+namespace {
+
+std::optional<int64_t> parseInteger(std::string_view text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+std::vector<int64_t> parseShape(const std::string &text, const zoo::Entry &entry) {
+  std::vector<int64_t> shape;
+  for (size_t begin = 0;;) {
+    size_t cross = text.find_first_of("xX", begin);
+    auto size = parseInteger(std::string_view(text).substr(begin, cross - begin));
+    if (!size || *size < 0)
+      throw Error(fmt::format("bad shape '{}': a shape is whole numbers of 0 or more joined by x, for example {}", text,
+                              shapeText(entry.demoShape)));
+    shape.push_back(*size);
+    if (cross == std::string::npos)
+      break;
+    begin = cross + 1;
+  }
+  if (shape.size() != entry.dimensions.size())
+    throw Error(fmt::format("shape '{}' has {} dimension{}, but {} takes {}: {}", text, shape.size(),
+                            shape.size() == 1 ? "" : "s", entry.name, entry.dimensions.size(),
+                            joined(entry.dimensions)));
+  return shape;
+}
+
+DType parseType(const std::string &text) {
+  if (std::optional<DType> type = parseDType(text))
+    return *type;
+  throw Error(fmt::format("unknown type '{}': the types are {}", text, dtypesText(allDTypes)));
+}
+
+bool comesIn(const zoo::Entry &entry, DType type) {
+  return std::find(entry.dtypes.begin(), entry.dtypes.end(), type) != entry.dtypes.end();
+}
+
+Target parseTargetName(const std::string &text) {
+  if (std::optional<Target> target = parseTarget(text))
+    return *target;
+  throw Error(fmt::format("unknown target '{}': the targets are cpu and interpreter", text));
+}
+
+/// Of the test shapes, the one in the middle by size: not trivial, and soon done.
+std::vector<int64_t> smallShape(const zoo::Entry &entry) {
+  auto volume = [](const std::vector<int64_t> &shape) {
+    double product = 1;
+    for (int64_t size : shape)
+      product *= static_cast<double>(size);
+    return product;
+  };
+  if (entry.testShapes.empty())
+    return entry.demoShape;
+  auto shapes = entry.testShapes;
+  std::sort(shapes.begin(), shapes.end(), [&](const auto &a, const auto &b) { return std::pair(volume(a), a) < std::pair(volume(b), b); });
+  return shapes[shapes.size() / 2];
+}
+
+std::vector<const zoo::Entry *> selectedEntries(const Request &request) {
+  if (request.all != request.kernel.empty())
+    throw Error(request.all ? "give a kernel or --all, not both" : "which kernel? `tenon list` names them");
+  if (!request.all)
+    return {&zoo::find(request.kernel)};
+  if (!request.shapes.empty() || !request.params.empty())
+    throw Error("--shape and --param mean something else for each kernel: name one instead of --all");
+  std::vector<const zoo::Entry *> entries;
+  for (const zoo::Entry &entry : zoo::entries())
+    entries.push_back(&entry);
+  return entries;
+}
+
+} // namespace
+
+void addKernelOption(CLI::App &app, Request &request, Kernels kernels) {
+  app.add_option("kernel", request.kernel, "A kernel of the zoo: see `tenon list`")->type_name("KERNEL");
+  if (kernels == Kernels::oneOrAll)
+    app.add_flag("--all", request.all, "Every kernel of the zoo");
+}
+
+void addProblemOptions(CLI::App &app, Request &request) {
+  // Without allow_extra_args(false) an option that may be repeated would swallow the kernel's name after it.
+  app.add_option("--shape", request.shapes, "Sizes, for example 128x512; may be repeated where it makes sense")
+      ->type_name("SHAPE")
+      ->allow_extra_args(false);
+  app.add_option("--dtype", request.dtypes, "Element type, for example bf16; may be repeated where it makes sense")
+      ->type_name("TYPE")
+      ->allow_extra_args(false);
+  app.add_option("--param", request.params, "Set a compile-time parameter of the kernel; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--seed", request.seed, "Of the random inputs")->capture_default_str()->type_name("N");
+}
+
+void addIsaOption(CLI::App &app, Request &request) {
+  app.add_option("--isa", request.isa, "Instruction set: native, avx512, avx2 or baseline")
+      ->capture_default_str()
+      ->type_name("ISA");
+}
+
+void addTargetOptions(CLI::App &app, Request &request) {
+  app.add_option("--target", request.target, "cpu, or interpreter (slow, right by definition)")
+      ->capture_default_str()
+      ->type_name("TARGET");
+  addIsaOption(app, request);
+  app.add_option("--threads", request.threads, "Threads to run on; 0: all visible processors")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
+void addJsonOption(CLI::App &app, std::string &file) {
+  app.add_option("--json", file, "Write the results as JSON to FILE; - for the standard output and nothing else there")
+      ->type_name("FILE");
+}
+
+void addExamples(CLI::App &app, const std::vector<std::string> &commands) {
+  app.footer("\nExamples:\n  " + joined(commands, "\n  "));
+}
+
+Problem Case::problem(const Request &request) const { return entry->makeProblem(shape, dtype, request.seed); }
+
+std::string Case::label() const { return fmt::format("{} {} {}", entry->name, shapeText(shape), nameOf(dtype)); }
+
+std::vector<Case> casesOf(const Request &request, Defaults defaults) {
+  Target target = parseTargetName(request.target);
+  std::vector<DType> types;
+  for (const std::string &text : request.dtypes)
+    types.push_back(parseType(text));
+  std::vector<Case> cases;
+  for (const zoo::Entry *entry : selectedEntries(request)) {
+    std::vector<std::vector<int64_t>> shapes;
+    for (const std::string &text : request.shapes)
+      shapes.push_back(parseShape(text, *entry));
+    if (shapes.empty() && defaults == Defaults::everyTest)
+      shapes = entry->testShapes;
+    else if (shapes.empty())
+      shapes = {target == Target::interpreter ? smallShape(*entry) : entry->demoShape};
+    std::vector<DType> entryTypes = types;
+    if (types.empty())
+      entryTypes = defaults == Defaults::everyTest ? entry->dtypes : std::vector<DType>{entry->dtypes.front()};
+    for (DType type : entryTypes) {
+      if (!comesIn(*entry, type)) {
+        if (request.all)
+          continue; // --all --dtype u8: those that have it
+        throw Error(fmt::format("{} does not come in {}: its types are {}", entry->name, nameOf(type),
+                                dtypesText(entry->dtypes)));
+      }
+      for (const auto &shape : shapes)
+        cases.push_back({entry, shape, type});
+    }
+  }
+  if (cases.empty())
+    throw Error(fmt::format("no kernel of the zoo comes in {}", joined(request.dtypes)));
+  return cases;
+}
+
+Case caseOf(const Request &request, Defaults defaults) {
+  if (request.shapes.size() > 1 || request.dtypes.size() > 1)
+    throw Error("this command takes one shape and one type");
+  return casesOf(request, defaults).front();
+}
+
+LaunchOptions launchOptionsOf(const Request &request, const Case &one, const Problem &problem) {
+  LaunchOptions options;
+  options.params = problem.params;
+  options.target = parseTargetName(request.target);
+  options.compile.isa = request.isa;
+  options.threads = request.threads;
+  std::vector<std::string> known;
+  for (const KernelParameter &parameter : one.entry->kernel.parameters())
+    if (parameter.kind == ParameterKind::param)
+      known.push_back(parameter.name);
+  for (const std::string &text : request.params) {
+    size_t equals = text.find('=');
+    std::optional<int64_t> value;
+    if (equals != std::string::npos)
+      value = parseInteger(std::string_view(text).substr(equals + 1));
+    if (!value)
+      throw Error(fmt::format("bad parameter '{}': write NAME=VALUE with a whole number, for example {}=64", text,
+                              known.empty() ? "cols" : known.front()));
+    std::string name = text.substr(0, equals);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw Error(fmt::format("{} has no parameter '{}': it has {}", one.entry->name, name,
+                              known.empty() ? "none" : joined(known)));
+    options.params[name] = *value;
+  }
+  return options;
+}
+
+} // namespace tenon::tool

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "Report.h"
+
+#include "OutputFile.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace tenon::tool {
+
+Report::Report(std::string command, std::string file) : command_(std::move(command)), file_(std::move(file)) {
+  if (!file_.empty() && !quiet())
+    checkWritable(file_);
+}
+
+void Report::write() const {
+  if (file_.empty())
+    return;
+  Json report = {{"tenon", tenonVersion()}, {"command", command_}, {"machine", toJson(thisMachine())}};
+  report["results"] = results_;
+  // Texts that are not UTF-8 (a path, say) become readable ones rather than an exception.
+  std::string text = report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (quiet())
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  else
+    writeFile(file_, text);
+}
+
+Json toJson(const Machine &machine) {
+  Json caches = Json::array();
+  for (const Machine::Cache &cache : machine.caches)
+    caches.push_back({{"level", cache.level}, {"type", cache.type}, {"bytes", cache.bytes}, {"shared_by", cache.sharedBy}});
+  return {{"cpu", machine.cpu},
+          {"processors", machine.processors},
+          {"caches", caches},
+          {"isa_levels", machine.isaLevels},
+          {"isa_extras", machine.isaExtras},
+          {"memory_bytes", machine.memoryBytes},
+          {"llvm", machine.llvmVersion},
+          {"gpu_driver", machine.gpu.driver},
+          {"gpus", machine.gpu.devices},
+          {"ptxas", machine.gpu.ptxas},
+          {"kernel_cache", machine.kernelCache.enabled ? machine.kernelCache.directory : ""}};
+}
+
+Json toJson(const Estimate &estimate) {
+  return {{"median", estimate.median}, {"low", estimate.low}, {"high", estimate.high}};
+}
+
+Json toJson(const Timing &timing) {
+  return {{"seconds", toJson(timing.seconds)},
+          {"fastest", timing.fastest},
+          {"trials", timing.trials},
+          {"calls_per_trial", timing.callsPerTrial},
+          {"steady", timing.steady}};
+}
+
+Json toJson(const Verdict &verdict) {
+  // JSON has no infinity and no NaN: an error that is one is null.
+  auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
+  return {{"passed", verdict.passed},
+          {"reason", verdict.reason},
+          {"error", number(verdict.error)},
+          {"plain_error", number(verdict.plainError)},
+          {"allowed", number(verdict.allowed)}};
+}
+
+Json toJson(const CompileReport &report) {
+  Json phases = Json::array();
+  for (const CompileReport::Phase &phase : report.phases)
+    phases.push_back({{"name", phase.name}, {"milliseconds", phase.milliseconds}});
+  return {{"milliseconds", report.milliseconds()},
+          {"phases", phases},
+          {"from_disk", report.fromDisk},
+          {"key", report.key},
+          {"remarks", report.remarks}};
+}
+
+} // namespace tenon::tool

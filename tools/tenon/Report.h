@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/measure/Bench.h"
+#include "tenon/measure/Machine.h"
+#include "tenon/verify/Verify.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+/// What --json writes:
+///     {"tenon": "0.1.0", "command": "bench", "machine": {...}, "results": [...]}
+/// The fields are listed in docs/command-line.md; ones may be added, none changes its meaning.
+namespace tenon::tool {
+
+using Json = nlohmann::ordered_json;
+
+class Report {
+public:
+  /// `file` is a path, "-" for the standard output (which then carries nothing else), or empty for no report. A path
+  /// that cannot be written is refused here, before any work is done.
+  Report(std::string command, std::string file);
+
+  void add(Json result) { results_.push_back(std::move(result)); }
+  /// Whether the usual text is wanted too.
+  bool quiet() const { return file_ == "-"; }
+  void write() const;
+
+private:
+  std::string command_, file_;
+  Json results_ = Json::array();
+};
+
+Json toJson(const Machine &machine);
+Json toJson(const Estimate &estimate);
+Json toJson(const Timing &timing);
+Json toJson(const Verdict &verdict);
+Json toJson(const CompileReport &report);
+
+} // namespace tenon::tool
