@@ -37,6 +37,8 @@ private:
 class InternalError : public Error {
 public:
   explicit InternalError(const std::string &message) : Error("internal error in Tenon (please report it): " + message) {}
+  /// The same with more to say.
+  InternalError(const InternalError &error, const std::string &more) : Error(error.what() + more) {}
 };
 
 } // namespace tenon

@@ -6,6 +6,7 @@
 #include "tenon/compiler/interpret/Interpreter.h"
 #include "tenon/compiler/target/nvidia/Ptx.h"
 #include "tenon/compiler/transform/Passes.h"
+#include "tenon/jit/BuildId.h"
 #include "tenon/jit/DiskCache.h"
 #include "tenon/jit/Object.h"
 #include "tenon/runtime/CpuPool.h"
@@ -18,15 +19,14 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 
 using namespace mlir;
 
 namespace tenon::jit {
 namespace {
-
-/// Changes whenever the generated code may: part of every cache key.
-constexpr const char *buildId = "tenon 0.1.0 (" __DATE__ " " __TIME__ ")";
 
 class PhaseTimer {
 public:
@@ -54,12 +54,12 @@ std::string print(ModuleOp module, bool withLocations) {
 
 /// The hash of what decides the code: Tile IR with its locations (they end up in assert messages), target, options, build.
 /// Never the kernel's name alone: lambdas capture.
-std::string cacheKey(ModuleOp module, Target target, const cpu::Isa &isa) {
+std::string cacheKey(const std::string &tileIr, Target target, const cpu::Isa &isa) {
   llvm::SHA256 hash;
-  hash.update(buildId);
+  hash.update(buildId());
   hash.update(nameOf(target));
   hash.update(isa.name + "|" + isa.cpu + "|" + isa.features);
-  hash.update(print(module, /*withLocations=*/true));
+  hash.update(tileIr);
   std::string key;
   for (uint8_t byte : hash.final()) {
     key += "0123456789abcdef"[byte >> 4];
@@ -82,10 +82,12 @@ public:
           }
           return success();
         }) {}
-  [[noreturn]] void raise(const char *phase) {
-    if (text_.empty())
-      throw InternalError(std::string(phase) + " failed without saying why");
-    throw Error(where_, text_ + " (in phase " + phase + ")");
+  /// What is said of a place in the user's program is the user's to mend; everything else is a defect of ours.
+  [[noreturn]] void raise(const char *phase, bool usersFault = false) {
+    if (usersFault && !text_.empty())
+      throw Error(where_, text_);
+    throw InternalError("phase " + std::string(phase) + " failed" +
+                        (text_.empty() ? "" : ": " + (where_ ? where_.str() + ": " : "") + text_));
   }
 
 private:
@@ -97,6 +99,17 @@ private:
 DiskCache &diskCache() {
   static DiskCache cache;
   return cache;
+}
+
+/// Leaves the Tile IR of a failed compilation where it can be found, and says where.
+[[noreturn]] void raiseWithReproducer(const InternalError &error, const std::string &tileIr, const std::string &key) {
+  std::filesystem::path directory =
+      diskCache().enabled() ? std::filesystem::path(diskCache().directory()) : std::filesystem::temp_directory_path();
+  std::filesystem::path path = directory / ("reproducer-" + key.substr(0, 16) + ".mlir");
+  std::ofstream file(path);
+  file << tileIr;
+  file.close();
+  throw InternalError(error, file ? "; the program that shows it: " + path.string() : "");
 }
 
 //===--- Executables ----------------------------------------------------------------------------------------------===//
@@ -189,6 +202,15 @@ public:
     Plan plan;
     std::copy_n(found.grid, 3, plan.grid);
     plan.refusal = found.refusal;
+    for (const auto &requirement : info.requirements)
+      if (!plan.refusal.empty() && requirement.message == plan.refusal && !requirement.where.empty()) {
+        plan.refusal = requirement.where + ": " + requirement.message;
+        break;
+      }
+    for (const std::vector<int64_t> &sizes : found.workspaces)
+      for (int64_t size : sizes)
+        if (size < 0 && plan.refusal.empty())
+          plan.refusal = "a workspace with a dimension of " + std::to_string(size) + " elements cannot be had";
     return plan;
   }
 
@@ -209,6 +231,86 @@ private:
   mutable OwningOpRef<ModuleOp> module_;
   mutable std::mutex mutex_; // a context is for one thread at a time
 };
+
+/// From Tile IR to machine code, phase by phase; null when a phase was to be printed.
+std::shared_ptr<Executable> generateCode(MLIRContext &context, ModuleOp module, const cpu::Isa &isa,
+                                         const CompileOptions &options, CompileReport &report, EmitRequest *emit) {
+  auto stops = [&](const char *phase) { return emit && emit->phase == phase; };
+  Diagnostics diagnostics(context);
+  {
+    PhaseTimer timer(report, "simplify");
+    if (failed(simplifyTileIr(module)))
+      diagnostics.raise("simplify");
+  }
+  if (stops("simplified")) {
+    emit->text = print(module, false);
+    return nullptr;
+  }
+  cpu::KernelInfo info;
+  OwningOpRef<ModuleOp> loops;
+  {
+    PhaseTimer timer(report, "loops");
+    loops = cpu::lowerToLoops(module, isa, info);
+    if (!loops)
+      diagnostics.raise("loops", /*usersFault=*/true);
+  }
+  report.remarks = info.remarks;
+  if (stops("loops")) {
+    emit->text = print(*loops, false);
+    return nullptr;
+  }
+  {
+    PhaseTimer timer(report, "llvm-dialect");
+    if (failed(cpu::lowerToLlvmDialect(*loops)))
+      diagnostics.raise("llvm-dialect");
+  }
+  if (stops("llvm-dialect")) {
+    emit->text = print(*loops, false);
+    return nullptr;
+  }
+  if (stops("ptx")) {
+    std::string name = (*module.getOps<func::FuncOp>().begin()).getName().str();
+    emit->text = nvidia::emitPtx(*loops, name, info.scratchBytes, options.gpu);
+    return nullptr;
+  }
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> llvmModule;
+  {
+    PhaseTimer timer(report, "llvm");
+    llvmModule = cpu::translateToLlvm(*loops, isa, llvmContext);
+    if (!llvmModule)
+      diagnostics.raise("llvm");
+  }
+  auto printLlvm = [&] {
+    llvm::raw_string_ostream stream(emit->text);
+    llvmModule->print(stream, nullptr);
+  };
+  if (stops("llvm")) {
+    printLlvm();
+    return nullptr;
+  }
+  {
+    PhaseTimer timer(report, "optimize");
+    cpu::optimize(*llvmModule, isa);
+  }
+  if (stops("optimized")) {
+    printLlvm();
+    return nullptr;
+  }
+  if (stops("asm")) {
+    emit->text = cpu::emitAssembly(*llvmModule, isa);
+    return nullptr;
+  }
+  llvm::SmallVector<char, 0> object;
+  {
+    PhaseTimer timer(report, "object");
+    object = cpu::emitObject(*llvmModule, isa);
+  }
+  if (options.useDiskCache)
+    diskCache().store(report.key, encodeObject(info, object));
+  PhaseTimer timer(report, "link");
+  return std::make_shared<CpuExecutable>(std::move(info), std::span<const char>(object.data(), object.size()));
+}
 
 } // namespace
 
@@ -250,94 +352,28 @@ std::shared_ptr<Executable> compileTileIr(std::unique_ptr<MLIRContext> context, 
   if (target == Target::interpreter && !emit)
     return std::make_shared<InterpretedExecutable>(std::move(context), std::move(module));
 
-  bool forGpu = stops("ptx");
-  cpu::Isa isa = forGpu ? cpu::presetIsa("scalar") : cpu::selectIsa(options.isa);
+  cpu::Isa isa = stops("ptx") ? cpu::presetIsa("scalar") : cpu::selectIsa(options.isa);
+  std::string tileIr;
   {
     PhaseTimer timer(report, "key");
-    report.key = cacheKey(*module, target, isa);
+    tileIr = print(*module, /*withLocations=*/true);
+    report.key = cacheKey(tileIr, target, isa);
   }
   if (options.useDiskCache && !emit) {
     PhaseTimer timer(report, "load");
     if (auto entry = diskCache().load(report.key))
       if (auto object = decodeObject(*entry)) {
         report.fromDisk = true;
+        report.remarks = object->info.remarks;
         return std::make_shared<CpuExecutable>(std::move(object->info), object->code);
       }
   }
 
-  Diagnostics diagnostics(*context);
-  {
-    PhaseTimer timer(report, "simplify");
-    if (failed(simplifyTileIr(*module)))
-      diagnostics.raise("simplify");
+  try {
+    return generateCode(*context, *module, isa, options, report, emit);
+  } catch (const InternalError &error) {
+    raiseWithReproducer(error, tileIr, report.key);
   }
-  if (stops("simplified")) {
-    emit->text = print(*module, false);
-    return nullptr;
-  }
-  cpu::KernelInfo info;
-  OwningOpRef<ModuleOp> loops;
-  {
-    PhaseTimer timer(report, "loops");
-    loops = cpu::lowerToLoops(*module, isa, info);
-    if (!loops)
-      diagnostics.raise("loops");
-  }
-  if (stops("loops")) {
-    emit->text = print(*loops, false);
-    return nullptr;
-  }
-  {
-    PhaseTimer timer(report, "llvm-dialect");
-    if (failed(cpu::lowerToLlvmDialect(*loops)))
-      diagnostics.raise("llvm-dialect");
-  }
-  if (stops("llvm-dialect")) {
-    emit->text = print(*loops, false);
-    return nullptr;
-  }
-  if (forGpu) {
-    std::string name = (*module->getOps<func::FuncOp>().begin()).getName().str();
-    emit->text = nvidia::emitPtx(*loops, name, info.scratchBytes, options.gpu);
-    return nullptr;
-  }
-  llvm::LLVMContext llvmContext;
-  std::unique_ptr<llvm::Module> llvmModule;
-  {
-    PhaseTimer timer(report, "llvm");
-    llvmModule = cpu::translateToLlvm(*loops, isa, llvmContext);
-    if (!llvmModule)
-      diagnostics.raise("llvm");
-  }
-  auto printLlvm = [&] {
-    llvm::raw_string_ostream stream(emit->text);
-    llvmModule->print(stream, nullptr);
-  };
-  if (stops("llvm")) {
-    printLlvm();
-    return nullptr;
-  }
-  {
-    PhaseTimer timer(report, "optimize");
-    cpu::optimize(*llvmModule, isa);
-  }
-  if (stops("optimized")) {
-    printLlvm();
-    return nullptr;
-  }
-  if (stops("asm")) {
-    emit->text = cpu::emitAssembly(*llvmModule, isa);
-    return nullptr;
-  }
-  llvm::SmallVector<char, 0> object;
-  {
-    PhaseTimer timer(report, "object");
-    object = cpu::emitObject(*llvmModule, isa);
-  }
-  if (options.useDiskCache)
-    diskCache().store(report.key, encodeObject(info, object));
-  PhaseTimer timer(report, "link");
-  return std::make_shared<CpuExecutable>(std::move(info), std::span<const char>(object.data(), object.size()));
 }
 
 } // namespace tenon::jit

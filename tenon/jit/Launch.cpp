@@ -3,7 +3,7 @@
 // A launch: bind the arguments, find the specialisation they need (compiling it the first time), check, run.
 #include "tenon/jit/Compiler.h"
 
-#include "tenon/runtime/CpuPool.h"
+#include "tenon/runtime/Workspace.h"
 
 #include <cstring>
 #include <mutex>
@@ -171,27 +171,30 @@ void checkPromises(const Kernel &kernel, const Binding &binding, const Executabl
                     "' overlaps '" + names[j] + "'");
 }
 
-/// Row-major views of zeroed memory for the workspaces; keeps it alive for the launch.
-std::vector<Tensor> addWorkspaces(const Executable &executable, const Executable::Plan &plan,
-                                  std::vector<int64_t> &words, Stream *stream) {
-  std::vector<Tensor> owned;
+/// Row-major views of zeroed memory for the workspaces, appended to the words. The memory is the thread's, one block for
+/// all of them.
+void addWorkspaces(const Executable &executable, const Executable::Plan &plan, std::vector<int64_t> &words) {
+  constexpr size_t alignment = 64;
+  std::vector<size_t> offsets;
+  size_t total = 0;
+  for (size_t i = 0; i < plan.workspaces.size(); ++i) {
+    size_t bytes = executable.info.workspaces[i].elementBytes;
+    for (int64_t size : plan.workspaces[i])
+      if (size < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes) || bytes > (size_t(1) << 46))
+        throw Error("a workspace with a dimension of " + std::to_string(size) + " elements cannot be had");
+    offsets.push_back(total);
+    total += (bytes + alignment - 1) / alignment * alignment;
+  }
+  auto *memory = static_cast<char *>(zeroedWorkspace(total));
   for (size_t i = 0; i < plan.workspaces.size(); ++i) {
     const std::vector<int64_t> &sizes = plan.workspaces[i];
-    int64_t elements = 1;
-    std::vector<int64_t> strides(sizes.size());
-    for (size_t d = sizes.size(); d-- > 0;) {
-      if (sizes[d] < 0 || (sizes[d] > 0 && elements > (int64_t(1) << 40) / sizes[d]))
-        throw Error("a workspace with a dimension of " + std::to_string(sizes[d]) + " elements");
-      strides[d] = elements;
-      elements *= sizes[d];
-    }
-    owned.push_back(Tensor::zeros(u8, {std::max<int64_t>(1, elements * executable.info.workspaces[i].elementBytes)}));
-    words.push_back(reinterpret_cast<int64_t>(owned.back().data()));
+    std::vector<int64_t> strides(sizes.size(), 1);
+    for (size_t d = sizes.size() - 1; d-- > 0;)
+      strides[d] = strides[d + 1] * sizes[d + 1];
+    words.push_back(reinterpret_cast<int64_t>(memory + offsets[i]));
     words.insert(words.end(), sizes.begin(), sizes.end());
     words.insert(words.end(), strides.begin(), strides.end());
   }
-  (void)stream;
-  return owned;
 }
 
 void runNow(const Executable &executable, std::vector<int64_t> words, int threads) {
@@ -206,7 +209,7 @@ void runNow(const Executable &executable, std::vector<int64_t> words, int thread
     if (__builtin_mul_overflow(instances, extent, &instances))
       throw Error("a grid of " + std::to_string(plan.grid[0]) + " x " + std::to_string(plan.grid[1]) + " x " +
                   std::to_string(plan.grid[2]) + " instances is more than 2^63");
-  std::vector<Tensor> workspaces = addWorkspaces(executable, plan, words, nullptr);
+  addWorkspaces(executable, plan, words);
   executable.run(plan, words, threads);
 }
 

@@ -77,6 +77,9 @@ std::vector<std::byte> encodeObject(const cpu::KernelInfo &info, std::span<const
     w.number(workspace.elementBytes);
     w.number(workspace.rank);
   }
+  w.number(info.remarks.size());
+  for (const std::string &remark : info.remarks)
+    w.text(remark);
   w.number(info.written.size());
   for (bool written : info.written)
     w.number(written);
@@ -96,6 +99,10 @@ std::optional<Object> decodeObject(std::span<const std::byte> bytes) {
   for (uint64_t i = r.count(); i > 0; --i) {
     auto elementBytes = static_cast<unsigned>(r.number());
     object.info.workspaces.push_back({elementBytes, static_cast<unsigned>(r.number())});
+  }
+  for (uint64_t i = r.count(); i > 0; --i) {
+    auto remark = r.text();
+    object.info.remarks.emplace_back(remark.begin(), remark.end());
   }
   for (uint64_t i = r.count(); i > 0; --i)
     object.info.written.push_back(r.number() != 0);

@@ -13,6 +13,7 @@
 #include "tenon/lang/Operators.h"
 #include "tenon/lang/Tracer.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <exception>
@@ -61,6 +62,44 @@ Value valueAtEnd(const Slot &slot, const char *construct, const SourceLine &wher
   return value;
 }
 
+/// scf.for without arguments builds its own terminator.
+void removeTerminator(scf::ForOp loop) {
+  if (!loop.getBody()->empty())
+    loop.getBody()->getTerminator()->erase();
+}
+
+/// Whether a value can be computed before the launch: from sizes, scalars and constants, outside loops and branches.
+bool isKnownAtLaunch(Tracer &t, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return value.getParentBlock() == &t.function().getBody().front();
+  if (op->getBlock() != &t.function().getBody().front() || op->getNumRegions() != 0 || !isMemoryEffectFree(op))
+    return false;
+  return llvm::all_of(op->getOperands(), [&](Value operand) { return isKnownAtLaunch(t, operand); });
+}
+
+void checkKnownAtLaunch(Tracer &t, Value value, const char *what, const SourceLine &where) {
+  if (!isKnownAtLaunch(t, value))
+    throw Error(where, std::string(what) + " depends on view sizes, run-time scalars and parameters only: it is computed "
+                                           "before anything runs");
+}
+
+/// A step below 1, known only at run time, must not loop for ever: it is a precondition of the launch where it can be,
+/// else a failed assertion, with a step of 1 for the rest of the run.
+Value checkedStep(Tracer &t, Value step) {
+  if (step.getDefiningOp<arith::ConstantOp>())
+    return step;
+  constexpr const char *message = "the step of a loop is at least 1";
+  Value one = t.create<arith::ConstantOp>(t.builder().getIndexAttr(1));
+  Value holds = t.create<arith::CmpIOp>(arith::CmpIPredicate::sge, step, one);
+  if (isKnownAtLaunch(t, holds)) {
+    t.create<tile::RequireOp>(holds, message);
+    return step;
+  }
+  t.create<tile::AssertOp>(holds, message);
+  return t.create<arith::MaxSIOp>(step, one);
+}
+
 } // namespace
 
 //===--- Loops ----------------------------------------------------------------------------------------------------===//
@@ -84,7 +123,7 @@ range::range(Arg begin, Arg end, Arg step, std::source_location where) {
   if (step.kind != Arg::Kind::tile && step.integer < 1)
     throw Error(where, "the step of a loop is at least 1, not " + std::to_string(step.integer));
   Value b = materializeIndex(begin), e = materializeIndex(end), s = materializeIndex(step);
-  state_ = new State{b, e, s, SourceLine(where), location, nullptr, {}};
+  state_ = new State{b, e, checkedStep(t, s), SourceLine(where), location, nullptr, {}, {}};
 }
 
 range::~range() {
@@ -105,6 +144,7 @@ range::iterator range::begin() {
   for (const Slot &slot : s.slots)
     inits.push_back(slot.before);
   s.loop = t.builder().create<scf::ForOp>(s.location, s.begin, s.end, s.step, inits);
+  removeTerminator(s.loop);
   for (auto [slot, argument] : llvm::zip(s.slots, s.loop.getRegionIterArgs()))
     Tracer::assign(*slot.variable, argument);
   t.builder().setInsertionPointToStart(s.loop.getBody());
@@ -147,8 +187,7 @@ range::iterator &range::iterator::operator++() {
 
   b.setInsertionPoint(old);
   auto loop = b.create<scf::ForOp>(s.location, s.begin, s.end, s.step, keptInits);
-  if (!loop.getBody()->empty()) // scf.for without arguments builds its own terminator
-    loop.getBody()->getTerminator()->erase();
+  removeTerminator(loop);
   auto replace = [&](Value from, Value to) {
     from.replaceAllUsesWith(to);
     t.replaceInVariables(from, to);
@@ -288,8 +327,10 @@ template <size_t N> std::array<Index, N> declareGrid(const std::array<Arg, N> &e
     throw Error(where, "a kernel declares its grid outside loops and branches");
   t.hasGrid = true;
   llvm::SmallVector<Value> values;
-  for (const Arg &extent : extents)
+  for (const Arg &extent : extents) {
     values.push_back(materializeIndex(extent));
+    checkKnownAtLaunch(t, values.back(), "the grid", where);
+  }
   auto op = t.create<tile::GridOp>(values);
   return [&]<size_t... I>(std::index_sequence<I...>) {
     return std::array<Index, N>{Index(handleOf(op.getResult(I), DType::i64))...};
@@ -318,7 +359,9 @@ void require(Arg condition, const std::string &message, std::source_location whe
   if (condition.kind == Arg::Kind::tile &&
       (condition.handle.dtype != DType::boolean || !shapeOf(t.use(condition.handle)).empty()))
     throw Error(where, "require() needs a boolean scalar");
-  t.create<tile::RequireOp>(materialize(condition, DType::boolean), message);
+  Value holds = materialize(condition, DType::boolean);
+  checkKnownAtLaunch(t, holds, "require()", where);
+  t.create<tile::RequireOp>(holds, message);
 }
 
 void promise_no_overlap(std::source_location where) {
@@ -332,8 +375,10 @@ View workspace(DType type, std::initializer_list<Arg> sizes, std::source_locatio
   if (sizes.size() < 1 || sizes.size() > tile::maxRank)
     throw Error(where, "a workspace has 1 to 5 dimensions, not " + std::to_string(sizes.size()));
   llvm::SmallVector<Value> values;
-  for (const Arg &size : sizes)
+  for (const Arg &size : sizes) {
     values.push_back(materializeIndex(size));
+    checkKnownAtLaunch(t, values.back(), "workspace()", where);
+  }
   MLIRContext *context = t.builder().getContext();
   auto viewType = tile::ViewType::get(context, sizes.size(), elementType(context, type));
   return View(handleOf(t.create<tile::WorkspaceOp>(viewType, values), type));

@@ -279,7 +279,16 @@ Tile fma(Arg a, Arg b, Arg c) {
 
 Tile cdiv(Arg a, Arg b) {
   Tracer::Pin pin(a.where);
-  return (a + (b - 1)) / b;
+  for (const Arg &arg : {a, b})
+    if (arg.kind == Arg::Kind::real || (arg.kind == Arg::Kind::tile && !isInteger(arg.handle.dtype)))
+      throw Error(a.where, "cdiv needs integers, not " + std::string(arg.kind == Arg::Kind::real ? "a C++ float"
+                                                                                                : nameOf(arg.handle.dtype)));
+  Arg less = b;
+  if (b.kind == Arg::Kind::tile)
+    less = Arg(b - 1, b.where);
+  else
+    less.integer -= 1, less.real -= 1; // still a number, which takes the type of a
+  return (a + less) / b;
 }
 
 Tile exp(Arg x) { return floatFunction<math::ExpOp>(x, "exp"); }

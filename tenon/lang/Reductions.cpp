@@ -28,7 +28,7 @@ void traceCombine(Region &region, const std::vector<Tile> &tiles, const CombineM
                            std::to_string(tiles.size()) + " tiles");
   llvm::SmallVector<Value> values;
   for (auto [i, tile] : llvm::enumerate(combined)) {
-    if (tile.dtype() != tiles[i].dtype() || !tile.shape().empty())
+    if (!tile.handle().value || tile.dtype() != tiles[i].dtype() || !tile.shape().empty())
       throw Error(where, "the combine function must return a scalar of type " + std::string(nameOf(tiles[i].dtype())) +
                              " for tile " + std::to_string(i));
     values.push_back(t.use(tile.handle()));
@@ -50,12 +50,12 @@ std::vector<Tile> combineAlong(const std::vector<Tile> &tiles, int dim, bool kee
   Tracer &t = Tracer::currentAt(where);
   if (tiles.empty())
     throw Error(where, "a reduction needs at least one tile");
-  Shape shape = tiles[0].shape();
+  Shape shape = tiles[0].shape(where);
   checkDim(dim, static_cast<int>(shape.size()), where);
   llvm::SmallVector<Value> values;
   for (const Tile &tile : tiles) {
-    if (tile.shape() != shape)
-      throw Error(where, "shape mismatch: a reduction over " + toString(shape) + " and " + toString(tile.shape()));
+    if (tile.shape(where) != shape)
+      throw Error(where, "shape mismatch: a reduction over " + toString(shape) + " and " + toString(tile.shape(where)));
     values.push_back(t.use(tile.handle()));
   }
   if (!keepsExtent)
@@ -105,7 +105,7 @@ Tile logical(const Tile &x, int dim, const Combine &combine, const char *name, c
 
 /// The position of the best element; `better(a, b)` is strict. NaN beats everything, the smaller position wins ties.
 Tile bestPosition(const Tile &x, int dim, const std::source_location &at, Tile (*better)(Arg, Arg)) {
-  Tile positions = iota(DType::i32, x.shape(), dim, at);
+  Tile positions = iota(DType::i32, x.shape(at), dim, at);
   CombineMany combine = [&](const std::vector<Tile> &a, const std::vector<Tile> &b) {
     Tile takeRight = better(b[0], a[0]);
     Tile earlier = b[1] < a[1];
@@ -200,7 +200,7 @@ Tile dot(const Tile &a, const Tile &b, const Tile &acc, DotOptions options, std:
 }
 
 Tile dot(const Tile &a, const Tile &b, std::source_location where) {
-  if (a.rank() != 2 || b.rank() != 2)
+  if (a.shape(where).size() != 2 || b.shape(where).size() != 2)
     throw Error(where, "shape mismatch: dot takes matrices, not " + toString(a.shape()) + " and " + toString(b.shape()));
   DType type = a.dtype() == DType::f64 ? DType::f64 : isFloat(a.dtype()) ? DType::f32 : DType::i32;
   return dot(a, b, zeros(type, {a.size(0), b.size(1)}, where), {}, where);

@@ -54,7 +54,7 @@ Tile broadcast(const Tile &x, const Shape &shape, std::source_location where) {
 }
 
 Tile expand(const Tile &x, int dim, std::source_location where) {
-  Shape shape = x.shape();
+  Shape shape = x.shape(where);
   checkDim(dim, static_cast<int>(shape.size()) + 1, where);
   shape.insert(shape.begin() + dim, 1);
   return reshape(x, shape, where);
@@ -98,7 +98,7 @@ Tile transpose(const Tile &x, const std::vector<int> &permutation, std::source_l
 }
 
 Tile transpose(const Tile &x, std::source_location where) {
-  if (x.rank() != 2)
+  if (x.shape(where).size() != 2)
     throw Error(where, "transpose() without a permutation needs a matrix, not a tile of shape " + toString(x.shape()));
   return transpose(x, {1, 0}, where);
 }
@@ -121,12 +121,12 @@ Tile concat(const std::vector<Tile> &tiles, int dim, std::source_location where)
   Tracer &t = Tracer::currentAt(where);
   if (tiles.empty())
     throw Error(where, "concat() needs at least one tile");
-  Shape shape = tiles[0].shape();
+  Shape shape = tiles[0].shape(where);
   checkDim(dim, static_cast<int>(shape.size()), where);
   shape[dim] = 0;
   llvm::SmallVector<Value> values;
   for (const Tile &tile : tiles) {
-    Shape part = tile.shape();
+    Shape part = tile.shape(where);
     if (tile.dtype() != tiles[0].dtype())
       throw Error(where, "type mismatch: concat() of " + std::string(nameOf(tiles[0].dtype())) + " and " +
                              std::string(nameOf(tile.dtype())));
@@ -161,7 +161,7 @@ std::array<Tile, 4> philox(Arg seed, const Tile &counter, std::source_location w
   Value key = seed.kind == Arg::Kind::tile ? materializeIndex(seed) : materialize(seed, DType::i64);
   if (key.getType().isIndex())
     key = t.create<tile::CastOp>(t.builder().getI64Type(), key, /*is_unsigned=*/false);
-  if (!isInteger(counter.dtype()) || counter.rank() == 0)
+  if (!isInteger(counter.dtype()) || counter.shape(where).empty())
     throw Error(where, "the counter of random numbers is a tile of integers");
   Value count = castTo(t.use(counter.handle()), counter.dtype(), DType::i64);
   Type word = tensorType(DType::u32, counter.shape());

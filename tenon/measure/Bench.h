@@ -9,14 +9,14 @@
 /// How long something takes, with an honest interval.
 ///
 /// The rule, for one subject or several measured side by side:
-/// 1. Warm-up. Each subject runs at least twice, and on until a call is no longer 5% faster than every one before it, or
-///    a quarter of the budget is gone. This is where code is compiled, pages are touched and clocks rise.
-/// 2. A trial is one call, or as many calls in a row as take `minTrialSeconds`, so that the clock's grain does not show;
-///    its figure is the time of one call.
+/// 1. Warm-up. Each subject runs at least twice, and on until a call is no longer 5% faster than every one before it,
+///    or a quarter of the budget is gone. This is where code is compiled, pages are touched and clocks rise.
+/// 2. A trial is one call, or as many calls in a row as take `minTrialSeconds`, so that the clock's grain does not
+///    show; its figure is the time of one call.
 /// 3. Trials go in rounds, A B A B ...: every subject meets the same weather, and the ratio is taken within each round.
 ///    The order alternates (A B, B A), so that none always runs in the other's wake.
-/// 4. Rounds stop when there are at least `minTrials` and the interval of every median lies within `spread` of it, or when
-///    the budget is spent (after at least `minTrials`, or three when a single round takes longer than the budget), or at
+/// 4. Rounds stop when there are at least `minTrials` and the interval of every median lies within `spread` of it, or
+///    when the budget is spent (after at least `minTrials`, or three where so many rounds do not fit into it), or at
 ///    `maxTrials`.
 /// 5. The figure is the median; its 95% interval is the pair of order statistics that covers the median of any
 ///    distribution with that probability (exact binomial, no normality assumed). Fewer than six trials cannot give 95%:

@@ -73,7 +73,8 @@ std::vector<Machine::Cache> cpuCaches() {
   if (!caches.empty())
     return caches;
   // A container may hide sysfs; the C library reads the same numbers from cpuid.
-  for (auto [level, name] : {std::pair(1, _SC_LEVEL1_DCACHE_SIZE), {2, _SC_LEVEL2_CACHE_SIZE}, {3, _SC_LEVEL3_CACHE_SIZE}})
+  for (auto [level, name] :
+       {std::pair(1, _SC_LEVEL1_DCACHE_SIZE), {2, _SC_LEVEL2_CACHE_SIZE}, {3, _SC_LEVEL3_CACHE_SIZE}})
     if (long bytes = sysconf(name); bytes > 0)
       caches.push_back({level, level == 1 ? "Data" : "Unified", static_cast<uint64_t>(bytes), 1});
   return caches;
@@ -101,7 +102,8 @@ std::vector<std::string> isaExtras() {
     if (line.starts_with("flags")) {
       std::stringstream words(line);
       for (std::string word; words >> word;)
-        for (const char *known : {"avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_bf16", "amx_int8"})
+        for (const char *known :
+             {"avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_bf16", "amx_int8"})
           if (word == known) {
             std::replace(word.begin(), word.end(), '_', '-');
             extras.push_back(word);
@@ -178,8 +180,9 @@ Machine::KernelCache describeKernelCache() {
   if (!state.enabled)
     return state;
   std::error_code ignored;
-  for (fs::recursive_directory_iterator file(state.directory, fs::directory_options::skip_permission_denied, ignored), end;
-       file != end; file.increment(ignored))
+  auto quietly = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator file(state.directory, quietly, ignored), end; file != end;
+       file.increment(ignored))
     if (isCacheKey(file->path().filename().string())) {
       std::error_code failed;
       uint64_t bytes = file->file_size(failed);

@@ -33,7 +33,7 @@ struct Machine {
   int processors = 1;                 ///< that this process may use
   std::vector<Cache> caches;          ///< of the first processor, nearest first
   std::vector<std::string> isaLevels; ///< what --isa accepts here, best first
-  std::vector<std::string> isaExtras; ///< found, and used by the compiler where it knows how: "amx-bf16", "avx512-vnni", ...
+  std::vector<std::string> isaExtras; ///< what else it has that matters to kernels: "amx-bf16", "avx512-vnni", ...
   uint64_t memoryBytes = 0;           ///< of the machine, or of the container when that is less
   uint64_t availableBytes = 0;        ///< that could be allocated now
   Gpu gpu;

@@ -8,9 +8,9 @@
 #pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
-/// Copies of one set of arguments, taken in turn, so that a kernel measured over and over meets data that is in memory and
-/// not in the cache: a model's kernel finds its inputs cold. There are so many sets that all but one together exceed twice
-/// the last-level cache, unless `maxBytes` ends it first.
+/// Copies of one set of arguments, taken in turn, so that a kernel measured over and over meets data that is in memory
+/// and not in the cache: a model's kernel finds its inputs cold. There are so many sets that all but one together
+/// exceed twice the last-level cache, unless `maxBytes` or `maxSets` ends it first.
 class Rotation {
 public:
   struct Options {
@@ -33,8 +33,8 @@ private:
   bool cold_ = false;
 };
 
-/// A copy with buffers of its own. Strides are kept (negative ones become row-major), and views of one buffer are views of
-/// one buffer in the copy too: an in-place argument stays one.
+/// A copy with buffers of its own. Strides are kept (negative ones become row-major), and views of one buffer are views
+/// of one buffer in the copy too: an in-place argument stays one.
 Arguments copyArguments(const Arguments &arguments);
 
 } // namespace tenon

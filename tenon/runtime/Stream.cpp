@@ -2,11 +2,9 @@
 #include "tenon/runtime/Stream.h"
 
 #include "tenon/base/Error.h"
-#include "tenon/runtime/Tensor.h"
 
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -79,7 +77,6 @@ struct Stream::Impl {
   bool closing = false;
   std::exception_ptr error;
   std::thread worker;
-  std::unique_ptr<Buffer> workspace; ///< touched by the worker only
 
   void push(Item item) {
     std::lock_guard lock(mutex);
@@ -202,22 +199,6 @@ void Stream::wait(const Event &event) {
                  return current ? std::exception_ptr() : theirs;
                },
                /*evenAfterFailure=*/true});
-}
-
-void *Stream::workspace(size_t bytes) {
-  Impl &stream = impl();
-  {
-    std::lock_guard lock(stream.mutex);
-    if (!stream.onWorker())
-      throw Error("the workspace of a stream belongs to its work; ask for it inside a function queued on that stream");
-  }
-  if (bytes == 0)
-    return nullptr;
-  if (!stream.workspace || stream.workspace->bytes() < bytes) {
-    stream.workspace.reset(); // first, so that the old and the new are not needed at once
-    stream.workspace = std::make_unique<Buffer>(bytes);
-  }
-  return std::memset(stream.workspace->begin(), 0, bytes);
 }
 
 } // namespace tenon

@@ -53,10 +53,6 @@ public:
   /// What is queued from here on runs after `event` as last recorded now; recording it again later changes nothing.
   void wait(const Event &event);
 
-  /// Memory of the stream for the work item that asks: zeroed, 64-byte aligned, valid until the item or the next one
-  /// asks again, null for 0 bytes. Only from inside the stream's own work.
-  void *workspace(size_t bytes);
-
 private:
   struct Impl;
   Impl &impl() const;

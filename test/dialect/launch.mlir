@@ -4,7 +4,7 @@
 
 // CHECK-LABEL: func.func @one_axis
 func.func @one_axis(%x: !tile.view<1, f32>) {
-  // CHECK: %[[N:.*]] = tile.size %{{.*}}, 0 : !tile.view<1, f32>
+  // CHECK: %[[N:.*]] = tile.size %{{.*}}, 0 : <1, f32>
   %n = tile.size %x, 0 : !tile.view<1, f32>
   // CHECK: tile.grid %[[N]]{{$}}
   %i = tile.grid %n
@@ -15,7 +15,7 @@ func.func @one_axis(%x: !tile.view<1, f32>) {
 func.func @three_axes(%x: !tile.view<3, i1>) {
   %a = tile.size %x, 0 : !tile.view<3, i1>
   %b = tile.size %x, 1 : !tile.view<3, i1>
-  // CHECK: tile.size %{{.*}}, 2 : !tile.view<3, i1>
+  // CHECK: tile.size %{{.*}}, 2 : <3, i1>
   %c = tile.size %x, 2 : !tile.view<3, i1>
   // CHECK: %{{.*}}:3 = tile.grid %{{.*}}, %{{.*}}, %{{.*}}{{$}}
   %i:3 = tile.grid %a, %b, %c
@@ -31,9 +31,9 @@ func.func @precondition(%x: !tile.view<1, f32>, %fits: i1) {
 
 // CHECK-LABEL: func.func @workspace
 func.func @workspace(%n: index) {
-  // CHECK: tile.workspace %{{.*}}, %{{.*}} : !tile.view<2, f32>
+  // CHECK: tile.workspace %{{.*}}, %{{.*}} : <2, f32>
   %w = tile.workspace %n, %n : !tile.view<2, f32>
-  // CHECK: tile.workspace %{{.*}} {note = "flags"} : !tile.view<1, i32>
+  // CHECK: tile.workspace %{{.*}} {note = "flags"} : <1, i32>
   %f = tile.workspace %n {note = "flags"} : !tile.view<1, i32>
   return
 }

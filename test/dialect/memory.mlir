@@ -4,20 +4,20 @@
 
 // CHECK-LABEL: func.func @size
 func.func @size(%x: !tile.view<2, f32>) -> index {
-  // CHECK: tile.size %{{.*}}, 1 : !tile.view<2, f32>
+  // CHECK: tile.size %{{.*}}, 1 : <2, f32>
   %n = tile.size %x, 1 : !tile.view<2, f32>
   return %n : index
 }
 
 // CHECK-LABEL: func.func @window
 func.func @window(%x: !tile.view<2, bf16>, %i: index, %j: index, %p: bf16) {
-  // CHECK: %[[A:.*]] = tile.load %{{.*}}[%{{.*}}, %{{.*}}] : !tile.view<2, bf16> -> tensor<1x100xbf16>
+  // CHECK: %[[A:.*]] = tile.load %{{.*}}[%{{.*}}, %{{.*}}] : <2, bf16> -> tensor<1x100xbf16>
   %a = tile.load %x[%i, %j] : !tile.view<2, bf16> -> tensor<1x100xbf16>
-  // CHECK: %[[B:.*]] = tile.load %{{.*}}[%{{.*}}, %{{.*}}] padding %{{.*}} : bf16 : !tile.view<2, bf16> -> tensor<4x8xbf16>
+  // CHECK: %[[B:.*]] = tile.load %{{.*}}[%{{.*}}, %{{.*}}] padding %{{.*}} : bf16 : <2, bf16> -> tensor<4x8xbf16>
   %b = tile.load %x[%i, %j] padding %p : bf16 : !tile.view<2, bf16> -> tensor<4x8xbf16>
-  // CHECK: tile.store %[[A]], %{{.*}}[%{{.*}}, %{{.*}}] : tensor<1x100xbf16>, !tile.view<2, bf16>
+  // CHECK: tile.store %[[A]], %{{.*}}[%{{.*}}, %{{.*}}] : tensor<1x100xbf16>, <2, bf16>
   tile.store %a, %x[%i, %j] : tensor<1x100xbf16>, !tile.view<2, bf16>
-  // CHECK: tile.store %[[B]], %{{.*}}[%{{.*}}, %{{.*}}] {note = 1 : i64} : tensor<4x8xbf16>, !tile.view<2, bf16>
+  // CHECK: tile.store %[[B]], %{{.*}}[%{{.*}}, %{{.*}}] {note = 1 : i64} : tensor<4x8xbf16>, <2, bf16>
   tile.store %b, %x[%j, %i] {note = 1 : i64} : tensor<4x8xbf16>, !tile.view<2, bf16>
   return
 }

@@ -129,7 +129,8 @@ TEST_P(Control, PreviousIteration) {
       previous = current;
       current = x.load({k}, {1});
       y.store({k}, current * 10 + previous);
-      zero = zero;
+      Tile same = zero;
+      zero = same;
     }
     y.store({n}, previous);
     y.store({n + 1}, zero);

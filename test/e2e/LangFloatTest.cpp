@@ -152,7 +152,7 @@ TEST_P(FloatOperators, EveryOperationRounds) {
     for (int64_t i = 0; i < 64; ++i) {
       auto r = [&](float v) { return static_cast<float>(rounded(type, v)); };
       float a = static_cast<float>(in.get({0, i}));
-      EXPECT_EQ(y.get({0, i}), r(r(r(a * r(1.3f)) + 3000.0f) - 3000.0f)) << nameOf(type) << " " << a;
+      EXPECT_EQ(y.get({0, i}), r(r(r(a * r(1.3f)) + r(3000)) - r(3000))) << nameOf(type) << " " << a;
     }
   }
 }

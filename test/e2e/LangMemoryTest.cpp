@@ -117,7 +117,6 @@ TEST_P(MemoryAccess, AtomicKinds) {
     if (type == u64)
       x.setInt({50, 3}, -16);
     Tensor total = Tensor::zeros(type, {1}), largest = Tensor::zeros(type, {1}), smallest = Tensor::zeros(type, {1});
-    largest.setInt({0}, 0);
     run(kernel, {x, total, largest, smallest});
     std::vector<double> values = valuesOf(x);
     double sum = std::accumulate(values.begin(), values.end(), 0.0);

@@ -165,7 +165,7 @@ TEST_P(Inspection, PrintOfUnsignedNarrowAndNaN) {
   testing::internal::CaptureStdout();
   run(kernel, {x, y, z});
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "u64 (0, 0, 0): [18446744073709551615, 0]\n"
-                                                    "bf16 (0, 0, 0): [nan, -inf, 0.10009766]\n"
+                                                    "bf16 (0, 0, 0): [nan, -inf, 0.100097656]\n"
                                                     "i8 (0, 0, 0): [-128, 127]\n");
 }
 
@@ -181,8 +181,7 @@ TEST_P(Inspection, Assert) {
   EXPECT_NO_THROW(run(kernel, {x}));
   x.set({13, 2}, 100);
   std::string text = errorOf([&] { run(kernel, {x}); });
-  expectParts(text, {"assertion failed: values stay below 100", "LangRandomTest.cpp:" + std::to_string(line), "(13, 0, 0)",
-                     "(0, 2)"});
+  expectParts(text, {"assertion failed: values stay below 100", "LangRandomTest.cpp:" + std::to_string(line), "(13, 0, 0)"});
   Tensor many = Tensor::zeros(f32, {60, 4});
   expectParts(errorOf([&] { run(kernel, {many}); }),
               {"not many rows", "LangRandomTest.cpp:" + std::to_string(line + 1)});

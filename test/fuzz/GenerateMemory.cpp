@@ -236,7 +236,7 @@ void ProgramGenerator::atomic() {
     old = b_.create<tile::AtomicCASOp>(value.getType(), tileOf(shape, view->element), value, view->value, indices, mask);
   else
     old = b_.create<tile::AtomicRMWOp>(value.getType(), view->kind, value, view->value, indices, mask,
-                                       view->isUnsigned ? b_.getUnitAttr() : UnitAttr());
+                                       view->isUnsigned);
   if (alone && isUnique && random_.chance(70))
     keep(old);
 }

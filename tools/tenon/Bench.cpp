@@ -27,9 +27,9 @@ void addRow(Table &table, const Figures &figures) {
   } else {
     row.emplace_back(secondsText(figures.ours->seconds));
     row.emplace_back(figures.plain ? secondsText(figures.plain->seconds) : "-");
-    row.emplace_back(figures.plain ? fmt::format("{:.2f}x [{:.2f}, {:.2f}]", figures.speedUp.median, figures.speedUp.low,
-                                                 figures.speedUp.high)
-                                   : "-");
+    const Estimate &speedUp = figures.speedUp;
+    row.emplace_back(
+        figures.plain ? fmt::format("{:.2f}x [{:.2f}, {:.2f}]", speedUp.median, speedUp.low, speedUp.high) : "-");
     row.emplace_back(rate(figures.bytes, *figures.ours));
     row.emplace_back(rate(figures.flops, *figures.ours));
     row.emplace_back(std::to_string(figures.ours->trials) + (figures.ours->steady ? "" : "*"));
@@ -43,9 +43,10 @@ int bench(const BenchRequest &request) {
   FigureOptions options;
   options.verify = !request.noVerify;
   options.bench.budgetSeconds = request.seconds;
-  Table table({{"kernel"}, {"shape"}, {"type"}, {"time", Table::Align::right}, {"plain loop", Table::Align::right},
-               {"speed-up", Table::Align::right}, {"GB/s", Table::Align::right}, {"GFLOP/s", Table::Align::right},
-               {"trials", Table::Align::right}});
+  using enum Table::Align;
+  using enum Table::Narrow;
+  Table table({{"kernel", left, shrinks}, {"shape"}, {"type", left, goes}, {"time", right}, {"plain loop", right},
+               {"speed-up", right}, {"GB/s", right}, {"GFLOP/s", right, goes}, {"trials", right, goes}});
   std::vector<std::string> notes;
   bool passed = true, steady = true, cold = true;
   {
@@ -89,7 +90,7 @@ Command addBench(CLI::App &app) {
   addProblemOptions(*command, *request);
   addTargetOptions(*command, *request);
   command->add_option("--seconds", request->seconds, "Time for the trials of each case")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(CLI::Range(0.0, 3600.0).description(""))
       ->capture_default_str()
       ->type_name("S");
   command->add_flag("--no-verify", request->noVerify, "Do not check the results first");

@@ -5,8 +5,8 @@
 
 #include <functional>
 
-/// The sub-commands. Each adds itself to the application and returns what runs it once the options are parsed. That gives
-/// the exit status, done or checkFailed, and throws Error for wrong use.
+/// The sub-commands. Each adds itself to the application and returns what runs it once the options are parsed. That
+/// gives the exit status, done or checkFailed, and throws Error for wrong use.
 namespace tenon::tool {
 
 inline constexpr int done = 0, checkFailed = 1, wrongUse = 2;

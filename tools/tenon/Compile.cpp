@@ -12,7 +12,7 @@ namespace tenon::tool {
 namespace {
 
 struct CompileRequest : Request {
-  std::string phase, output;
+  std::string phase, output, gpu = "sm_90a";
   bool time = false, remarks = false;
 };
 
@@ -45,6 +45,7 @@ int compileKernel(const CompileRequest &request) {
   Case one = caseOf(request, Defaults::demo);
   Problem problem = one.problem(request);
   LaunchOptions options = launchOptionsOf(request, one, problem);
+  options.compile.gpu = request.gpu;
   options.compile.useDiskCache = false; // what comes from the cache was not compiled
 
   Json result = {{"kernel", one.entry->name}, {"shape", one.shape}, {"dtype", nameOf(one.dtype)}, {"isa", request.isa},
@@ -94,8 +95,12 @@ Command addCompile(CLI::App &app) {
   command->add_flag("--remarks", request->remarks, "Print what the compiler did or declined, and why");
   addProblemOptions(*command, *request);
   addIsaOption(*command, *request);
+  command->add_option("--gpu", request->gpu, "Architecture of the phases that are for a GPU")
+      ->capture_default_str()
+      ->type_name("ARCH");
   addJsonOption(*command, request->json);
-  addExamples(*command, {"tenon compile softmax --emit=tile", "tenon compile softmax --emit=asm --isa avx2 -o softmax.s",
+  addExamples(*command, {"tenon compile softmax --emit=tile",
+                         "tenon compile softmax --emit=asm --isa avx2 -o softmax.s",
                          "tenon compile matmul --shape 512x512x512 --dtype bf16 --time", "tenon compile --emit=help"});
   return [request] { return compileKernel(*request); };
 }

@@ -51,9 +51,10 @@ int demo(DemoRequest request) {
   }
   double total = request.quick ? std::min(request.seconds, 3.0) : request.seconds;
 
-  Table table({{"kernel"}, {"shape"}, {"type"}, {"compile ms", Table::Align::right}, {"verified"},
-               {"time", Table::Align::right}, {"plain loop", Table::Align::right}, {"speed-up", Table::Align::right},
-               {"rate", Table::Align::right}});
+  using enum Table::Align;
+  using enum Table::Narrow;
+  Table table({{"kernel", left, shrinks}, {"shape"}, {"type", left, goes}, {"compile ms", right, goes}, {"verified"},
+               {"time", right}, {"plain loop", right, goes}, {"speed-up", right}, {"rate", right}});
   std::vector<std::string> notes;
   {
     Progress progress(cases.size());
@@ -94,12 +95,12 @@ Command addDemo(CLI::App &app) {
   CLI::App *command = app.add_subcommand("demo", "Compile, verify and measure every kernel of the zoo");
   auto request = std::make_shared<DemoRequest>();
   command->add_option("--seconds", request->seconds, "About how long it may take")
-      ->check(CLI::Range(1.0, 36000.0))
+      ->check(CLI::Range(1.0, 36000.0).description(""))
       ->capture_default_str()
       ->type_name("S");
   command->add_flag("--quick", request->quick, "Small shapes: a few seconds, and times that say little");
   command->add_option("--threads", request->threads, "Threads to run on; 0: all visible processors")
-      ->check(CLI::Range(0, 1024))
+      ->check(CLI::Range(0, 1024).description(""))
       ->capture_default_str()
       ->type_name("N");
   addJsonOption(*command, request->json);

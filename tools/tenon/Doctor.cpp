@@ -67,7 +67,8 @@ Finding tryTarget(Target target, const std::string &isa) {
       return {finding.subject, State::broken, verdict.reason};
     finding.text = target == Target::interpreter
                        ? fmt::format("{} runs and is right", entry.name)
-                       : fmt::format("{} compiled in {:.1f} ms, runs and is right", entry.name, compiled.milliseconds());
+                       : fmt::format("{} compiled in {:.1f} ms, runs and is right", entry.name,
+                                     compiled.milliseconds());
   } catch (const Error &error) {
     return {finding.subject, State::broken, error.what()};
   }
@@ -93,8 +94,8 @@ std::vector<Finding> examine() {
   const Machine::KernelCache &cache = machine.kernelCache;
   if (cache.enabled)
     findings.push_back({"kernel cache", State::good,
-                        fmt::format("{}: {} kernel{}, {}", cache.directory, cache.entries, cache.entries == 1 ? "" : "s",
-                                    bytesText(static_cast<double>(cache.bytes)))});
+                        fmt::format("{}: {} kernel{}, {}", cache.directory, cache.entries,
+                                    cache.entries == 1 ? "" : "s", bytesText(static_cast<double>(cache.bytes)))});
   else
     findings.push_back({"kernel cache", State::missing,
                         fmt::format("off: {}; kernels are compiled anew in every process", cache.reason)});
@@ -110,12 +111,13 @@ std::vector<Finding> examine() {
 int doctor(const std::string &jsonFile) {
   Report report("doctor", jsonFile);
   std::vector<Finding> findings = examine();
-  Table table({{"what"}, {"state"}, {"found", Table::Align::left, true}});
+  Table table({{"what"}, {"state"}, {"found", Table::Align::left, Table::Narrow::shrinks}});
   for (const auto &[subject, state, text] : findings) {
     table.add({{subject, Style::bold}, {nameOf(state), styleOf(state)}, text});
     report.add({{"what", subject}, {"state", state == State::fact ? "fact" : nameOf(state)}, {"found", text}});
   }
-  bool broken = std::any_of(findings.begin(), findings.end(), [](const Finding &f) { return f.state == State::broken; });
+  bool broken =
+      std::any_of(findings.begin(), findings.end(), [](const Finding &one) { return one.state == State::broken; });
   if (!report.quiet()) {
     table.print();
     fmt::print("\n{}\n", broken ? "Something that should work here does not."

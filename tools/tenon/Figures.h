@@ -30,13 +30,13 @@ struct Figures {
 struct FigureOptions {
   bool verify = true;
   BenchOptions bench;
-  /// The seconds that measuring may take, asked when it begins: verification may have used up some. Overrides the budget
-  /// in `bench`.
+  /// The seconds that measuring may take, asked when it begins: verification may have used up some. Overrides the
+  /// budget in `bench`.
   std::function<double()> budget;
 };
 
-/// Compiles (from scratch, so that the time says something), verifies, measures beside the plain loop. A kernel that fails
-/// is reported in `failure`; wrong use is thrown. `stage` is told what is going on.
+/// Compiles (from scratch, so that the time says something), verifies, measures beside the plain loop. A kernel that
+/// fails is reported in `failure`; wrong use is thrown. `stage` is told what is going on.
 Figures findFigures(const Case &one, const Request &request, const FigureOptions &options,
                     const std::function<void(const std::string &)> &stage);
 

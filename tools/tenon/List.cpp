@@ -10,7 +10,10 @@ namespace {
 
 int list(const std::string &jsonFile) {
   Report report("list", jsonFile);
-  Table table({{"kernel"}, {"summary", Table::Align::left, true}, {"types", Table::Align::left, true}, {"dimensions", Table::Align::left, true}, {"demo shape"}});
+  using enum Table::Align;
+  using enum Table::Narrow;
+  Table table({{"kernel"}, {"summary", left, shrinks}, {"types", left, shrinks}, {"dimensions", left, shrinks},
+               {"demo shape", left, goes}});
   for (const zoo::Entry &entry : zoo::entries()) {
     table.add({{entry.name, Style::bold}, entry.summary, dtypesText(entry.dtypes), joined(entry.dimensions, " x "),
                shapeText(entry.demoShape)});

@@ -67,7 +67,8 @@ std::vector<int64_t> smallShape(const zoo::Entry &entry) {
   if (entry.testShapes.empty())
     return entry.demoShape;
   auto shapes = entry.testShapes;
-  std::sort(shapes.begin(), shapes.end(), [&](const auto &a, const auto &b) { return std::pair(volume(a), a) < std::pair(volume(b), b); });
+  std::sort(shapes.begin(), shapes.end(),
+            [&](const auto &a, const auto &b) { return std::pair(volume(a), a) < std::pair(volume(b), b); });
   return shapes[shapes.size() / 2];
 }
 
@@ -118,7 +119,7 @@ void addTargetOptions(CLI::App &app, Request &request) {
       ->type_name("TARGET");
   addIsaOption(app, request);
   app.add_option("--threads", request.threads, "Threads to run on; 0: all visible processors")
-      ->check(CLI::Range(0, 1024))
+      ->check(CLI::Range(0, 1024).description(""))
       ->capture_default_str()
       ->type_name("N");
 }

@@ -29,7 +29,8 @@ void Report::write() const {
 Json toJson(const Machine &machine) {
   Json caches = Json::array();
   for (const Machine::Cache &cache : machine.caches)
-    caches.push_back({{"level", cache.level}, {"type", cache.type}, {"bytes", cache.bytes}, {"shared_by", cache.sharedBy}});
+    caches.push_back(
+        {{"level", cache.level}, {"type", cache.type}, {"bytes", cache.bytes}, {"shared_by", cache.sharedBy}});
   return {{"cpu", machine.cpu},
           {"processors", machine.processors},
           {"caches", caches},

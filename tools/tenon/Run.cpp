@@ -76,7 +76,8 @@ int run(const Request &request) {
       first.push_back(numberOrText(value));
     outputs.push_back({{"name", summary.name}, {"type", summary.type}, {"hash", fmt::format("{:016x}", summary.hash)},
                        {"sum", numberOrText(summary.sum)}, {"first", first}});
-    lines += fmt::format("{:<9} {}  checksum {:016x}  sum {:.9g}\n", summary.name, summary.type, summary.hash, summary.sum);
+    lines += fmt::format("{:<9} {}  checksum {:016x}  sum {:.9g}\n", summary.name, summary.type, summary.hash,
+                         summary.sum);
     lines += fmt::format("{:<9} {:.6g}{}\n", "  first", fmt::join(summary.first, " "),
                          problem.arguments[index].tensor().elements() > firstCount ? " ..." : "");
   }
@@ -84,7 +85,8 @@ int run(const Request &request) {
     fmt::print("{} on {}, seed {}\n", one.label(), request.target, request.seed);
     fmt::print("{:<9} {}\n", "params", paramsText(options.params));
     fmt::print("{}", lines);
-    fmt::print("{:<9} {:.2f} ms{}{}\n", "compile", compiled.milliseconds(), compiled.fromDisk ? " (from the disk cache)" : "",
+    fmt::print("{:<9} {:.2f} ms{}{}\n", "compile", compiled.milliseconds(),
+               compiled.fromDisk ? " (from the disk cache)" : "",
                compiled.phases.empty() ? "" : ": " + phasesText(compiled));
     fmt::print("{:<9} {}\n", "run", secondsText(seconds));
   }

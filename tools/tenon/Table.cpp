@@ -2,7 +2,10 @@
 #include "Table.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <numeric>
+#include <utility>
 
 namespace tenon::tool {
 namespace {
@@ -13,36 +16,50 @@ constexpr size_t narrowest = 8; // a column shortened further than this says not
 } // namespace
 
 std::string Table::text(const Terminal &terminal) const {
-  std::vector<size_t> widths;
-  size_t total = 0;
+  std::vector<size_t> widths, least; // of each column; how narrow it could become
   for (size_t c = 0; c < columns_.size(); ++c) {
     size_t width = columnsOf(columns_[c].heading);
     for (const auto &row : rows_)
       if (c < row.size())
         width = std::max(width, columnsOf(row[c].text));
     widths.push_back(width);
-    total += width + (c ? gap : 0);
+    least.push_back(columns_[c].narrow == Narrow::shrinks ? std::min(width, narrowest) : width);
   }
-  while (terminal.width > 0 && total > static_cast<size_t>(terminal.width)) {
-    size_t widest = columns_.size();
-    for (size_t c = 0; c < columns_.size(); ++c)
-      if (columns_[c].shrinks && widths[c] > narrowest && (widest == columns_.size() || widths[c] > widths[widest]))
-        widest = c;
-    if (widest == columns_.size())
+  std::vector<size_t> shown(columns_.size());
+  std::iota(shown.begin(), shown.end(), size_t(0));
+  auto total = [&](const std::vector<size_t> &of) {
+    size_t sum = 0;
+    for (size_t c : shown)
+      sum += of[c] + (c == shown.front() ? 0 : gap);
+    return sum;
+  };
+  size_t limit = terminal.width > 0 ? static_cast<size_t>(terminal.width) : SIZE_MAX;
+  while (total(least) > limit) {
+    auto mayGo = [&](size_t c) { return columns_[c].narrow == Narrow::goes; };
+    auto last = std::find_if(shown.rbegin(), shown.rend(), mayGo);
+    if (last == shown.rend())
       break;
-    --widths[widest];
-    --total;
+    shown.erase(std::next(last).base());
+  }
+  while (total(widths) > limit) { // one off the column with the most to spare
+    auto spare = [&](size_t c) { return widths[c] - std::min(least[c], widths[c]); };
+    size_t most = *std::max_element(shown.begin(), shown.end(), [&](size_t a, size_t b) {
+      return std::pair(spare(a) > 0, widths[a]) < std::pair(spare(b) > 0, widths[b]);
+    });
+    if (spare(most) == 0)
+      break;
+    --widths[most];
   }
 
   std::string out;
   auto addLine = [&](const std::vector<Cell> &cells) {
     std::string line;
-    for (size_t c = 0; c < columns_.size(); ++c) {
+    for (size_t c : shown) {
       Cell cell = c < cells.size() ? cells[c] : Cell("");
-      std::string shown = shortened(cell.text, widths[c], terminal.unicode);
-      std::string padding(widths[c] - columnsOf(shown), ' ');
-      std::string colored = styled(terminal, cell.style, shown);
-      line += (c ? std::string(gap, ' ') : "") +
+      std::string text = shortened(cell.text, widths[c], terminal.unicode);
+      std::string padding(widths[c] - columnsOf(text), ' ');
+      std::string colored = styled(terminal, cell.style, text);
+      line += (c == shown.front() ? "" : std::string(gap, ' ')) +
               (columns_[c].align == Align::right ? padding + colored : colored + padding);
     }
     line.erase(line.find_last_not_of(' ') + 1);

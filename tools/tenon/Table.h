@@ -8,16 +8,18 @@
 
 namespace tenon::tool {
 
-/// Text in columns. On a terminal: bold headings, colours, and the column that can best spare it shortened until the table
-/// fits. Elsewhere: the same columns aligned by spaces (at least two between them, so that `awk -F'  +'` reads it),
-/// complete whatever its width.
+/// Text in columns. On a terminal: bold headings, colours, and columns shortened or left out, as each allows, until the
+/// table fits. Elsewhere: the same columns aligned by spaces (at least two between them, so that `awk -F'  +'` reads
+/// it), complete whatever its width.
 class Table {
 public:
   enum class Align : unsigned char { left, right };
+  /// What may become of a column on a narrow terminal: nothing, its texts shortened, or left out (the last one first).
+  enum class Narrow : unsigned char { stays, shrinks, goes };
   struct Column {
     std::string heading;
     Align align = Align::left;
-    bool shrinks = false; ///< may be shortened on a narrow terminal
+    Narrow narrow = Narrow::stays;
   };
   struct Cell {
     std::string text;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-/// What the other end of a stream can show. A file or a pipe gets plain text: no colour, no bars, nothing cut to a width.
+/// What the other end of a stream can show. A file or a pipe gets plain text: no colour, no bars, nothing cut short.
 namespace tenon::tool {
 
 struct Terminal {

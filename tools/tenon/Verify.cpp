@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tenon::tool {
 namespace {
@@ -38,13 +39,23 @@ Verdict judge(const Case &one, const Request &request) {
 
 Table::Cell outcome(bool passed) { return {passed ? "pass" : "FAIL", passed ? Style::good : Style::bad}; }
 
+/// A kernel that did not run has no error to show.
+std::string number(const Verdict &verdict, double value) {
+  return verdict.passed || verdict.allowed > 0 ? fmt::format("{:.2g}", value) : "-";
+}
+
 void printEach(const std::vector<Judged> &all) {
   Table table({{"kernel"}, {"shape"}, {"type"}, {"result"}, {"error", Table::Align::right},
-               {"allowed", Table::Align::right}, {"reason", Table::Align::left, true}});
+               {"allowed", Table::Align::right}, {"reason", Table::Align::left, Table::Narrow::shrinks}});
   for (const auto &[one, verdict] : all)
     table.add({one.entry->name, shapeText(one.shape), std::string(nameOf(one.dtype)), outcome(verdict.passed),
-               fmt::format("{:.2g}", verdict.error), fmt::format("{:.2g}", verdict.allowed), verdict.reason});
+               number(verdict, verdict.error), number(verdict, verdict.allowed), verdict.reason});
   table.print();
+}
+
+/// How much of what is allowed the error takes.
+double closeness(const Verdict &verdict) {
+  return verdict.allowed > 0 ? verdict.error / verdict.allowed : verdict.error > 0 ? HUGE_VAL : 0;
 }
 
 /// A line per kernel and type, then every failure.
@@ -60,7 +71,7 @@ void printSummary(const std::vector<Judged> &all) {
     for (; end < all.size() && sameGroup(all[end]); ++end) {
       const Verdict &verdict = all[end].verdict;
       passed += verdict.passed;
-      if (verdict.error * worst->allowed > worst->error * verdict.allowed || worst->allowed == 0)
+      if (std::pair(closeness(verdict), verdict.allowed) > std::pair(closeness(*worst), worst->allowed))
         worst = &verdict;
     }
     const Case &one = all[begin].one;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -27,7 +28,7 @@ int complain(std::string_view text) {
   return wrongUse;
 }
 
-/// A shape too large for the machine shall be refused when its memory is asked for, not killed when the memory is touched.
+/// A shape too large for the machine shall be refused when its memory is asked for, not killed when it is touched.
 void limitMemory() {
 #if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
   rlimit limit{};
@@ -48,7 +49,8 @@ int finish(int status) {
 }
 
 int dispatch(int argc, char **argv) {
-  CLI::App app("Tenon: write a compute kernel once, at tile level, in C++; compile, verify and measure it here.", "tenon");
+  CLI::App app("Tenon: write a compute kernel once, at tile level, in C++; compile, verify and measure it here.",
+               "tenon");
   app.set_version_flag("--version", "tenon " + tenonVersion());
   app.require_subcommand(0, 1);
   app.footer("\nExamples:\n  tenon demo\n  tenon run softmax --shape 128x512\n  tenon <command> --help\n\n"

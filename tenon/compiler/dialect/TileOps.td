@@ -320,7 +320,7 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", 
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }
 
-def Tile_ReduceOp : Tile_Op<"reduce", [RecursiveMemoryEffects, SingleBlock]> {
+def Tile_ReduceOp : Tile_Op<"reduce", [RecursiveMemoryEffects, SingleBlock, IsolatedFromAbove]> {
   let summary = "Combines the elements along one dimension, which stays with size 1";
   let description = [{
     The region combines two partial results (all left ones, then all right ones) by straight-line code: scalar ops of
@@ -343,7 +343,7 @@ def Tile_ReduceOp : Tile_Op<"reduce", [RecursiveMemoryEffects, SingleBlock]> {
   let hasVerifier = 1;
 }
 
-def Tile_ScanOp : Tile_Op<"scan", [RecursiveMemoryEffects, SingleBlock]> {
+def Tile_ScanOp : Tile_Op<"scan", [RecursiveMemoryEffects, SingleBlock, IsolatedFromAbove]> {
   let summary = "Inclusive running combination along one dimension";
   let description = [{
     Element i of the result combines elements 0..i of the operand along the dimension (i..n-1 when `reverse`), left to

@@ -25,6 +25,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <sstream>
 #include <unistd.h>
 
@@ -53,15 +54,21 @@ void sayWhere(int signal) {
   std::raise(signal);
 }
 
-/// The pieces of every .mlir file, as -split-input-file would cut them, without comments (mutating those is no test).
-std::vector<std::string> readCorpus() {
+/// Functions from the .mlir files, without their comments (mutating those is no test).
+struct Corpus {
+  std::vector<std::string> valid, invalid;
+};
+
+Corpus readCorpus() {
   std::vector<std::filesystem::path> files;
   for (const auto &entry : std::filesystem::directory_iterator(TENON_TEST_DIALECT_DIR))
     if (entry.path().extension() == ".mlir")
       files.push_back(entry.path());
   std::sort(files.begin(), files.end()); // the order decides what a seed means
-  std::vector<std::string> pieces;
+  Corpus corpus;
   for (const auto &path : files) {
+    std::vector<std::string> &pieces =
+        path.stem().string().ends_with("-invalid") ? corpus.invalid : corpus.valid;
     std::ifstream file(path);
     std::string line, piece;
     auto finish = [&] {
@@ -77,16 +84,52 @@ std::vector<std::string> readCorpus() {
     }
     finish();
   }
-  return pieces;
+  return corpus;
+}
+
+bool isWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+
+/// Whether a value is used where it has not been defined yet. MLIR 19's own parser keeps a dangling use when an op
+/// refers forward to a value inside a region and a syntax error follows in that region: such texts never reach our code,
+/// and are left out. The test is made for text as the corpus writes it: `%a = ...` at the start of a line, `(%a: type)`.
+bool refersForward(const std::string &text) {
+  std::vector<std::set<std::string>> scopes(1);
+  size_t firstUse = 0; // on this line: values before it are being defined
+  for (size_t i = 0; i < text.size(); ++i) {
+    bool startsLine = i == 0 || text[i - 1] == '\n';
+    if (startsLine) {
+      size_t start = text.find_first_not_of(' ', i), end = std::min(text.find('\n', i), text.size());
+      size_t equals = text.find('=', i);
+      firstUse = start < end && text[start] == '%' && equals < end ? equals : i;
+    }
+    if (text[i] == '{') {
+      scopes.emplace_back();
+    } else if (text[i] == '}' && scopes.size() > 1) {
+      scopes.pop_back();
+    } else if (text[i] == '%') {
+      size_t end = i + 1;
+      while (end < text.size() && isWordCharacter(text[end]))
+        ++end;
+      std::string name = text.substr(i, end - i);
+      size_t next = text.find_first_not_of(' ', end);
+      bool iterates = next < text.size() && text[next] == '=';
+      bool defines = i < firstUse || (end < text.size() && text[end] == ':') || iterates;
+      if (defines)
+        scopes.back().insert(name);
+      else if (llvm::none_of(scopes, [&](const auto &scope) { return scope.count(name) != 0; }))
+        return true;
+    }
+  }
+  return false;
 }
 
 class Mutator {
 public:
-  Mutator(const std::vector<std::string> &corpus, uint64_t seed) : corpus_(corpus), random_(seed) {}
+  Mutator(const Corpus &corpus, uint64_t seed) : corpus_(corpus), random_(seed) {}
 
   std::string mutate() {
-    std::string text = corpus_[below(corpus_.size())];
-    for (size_t edits = 1 + below(3); edits > 0; --edits)
+    std::string text = randomPiece();
+    for (size_t edits = 1 + below(2) * below(3); edits > 0; --edits)
       edit(text);
     return text;
   }
@@ -94,7 +137,11 @@ public:
 private:
   size_t below(size_t bound) { return bound ? random_() % bound : 0; } // not uniform, but the same on every machine
 
-  static bool isWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+  /// Mostly valid ones: what is wrong twice stops at the first error.
+  const std::string &randomPiece() {
+    const std::vector<std::string> &pieces = below(4) ? corpus_.valid : corpus_.invalid;
+    return pieces[below(pieces.size())];
+  }
 
   /// The tokens of a text as [begin, end): words (with %, @, ^, ! or # in front), strings of digits, single characters.
   static std::vector<std::pair<size_t, size_t>> tokens(const std::string &text) {
@@ -122,7 +169,7 @@ private:
         "dense<[]>", "unit", "true", "loc(unknown)", "tile.yield", "tile.scalar", "tile.splat", "tile.cast"};
     if (below(2))
       return interesting[below(std::size(interesting))];
-    const std::string &other = corpus_[below(corpus_.size())];
+    const std::string &other = randomPiece();
     auto all = tokens(other);
     if (all.empty())
       return "";
@@ -160,7 +207,7 @@ private:
     case 1: lines.insert(lines.begin() + at, lines[below(lines.size())]); break;
     case 2: std::swap(lines[at], lines[below(lines.size())]); break;
     default: {
-      std::istringstream other(corpus_[below(corpus_.size())]);
+      std::istringstream other(randomPiece());
       std::string line, chosen;
       for (size_t seen = 1; std::getline(other, line); ++seen)
         if (below(seen) == 0)
@@ -185,7 +232,7 @@ private:
     }
   }
 
-  const std::vector<std::string> &corpus_;
+  const Corpus &corpus_;
   std::mt19937_64 random_;
 };
 
@@ -204,18 +251,33 @@ std::string print(Operation *op, bool generic) {
   return text;
 }
 
+// Otherwise the mutations would test nothing.
+TEST(Mutation, CorpusIsWhatItSays) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  tenon::tile::loadTileDialects(context);
+  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
+  Corpus corpus = readCorpus();
+  for (const std::string &piece : corpus.valid) {
+    EXPECT_TRUE(parseSourceString<ModuleOp>(piece, &context)) << piece;
+    EXPECT_FALSE(refersForward(piece)) << piece;
+  }
+  for (const std::string &piece : corpus.invalid)
+    EXPECT_FALSE(parseSourceString<ModuleOp>(piece, &context)) << piece;
+}
+
 TEST(Mutation, NeverCrashesAndRoundTrips) {
-  std::vector<std::string> corpus = readCorpus();
-  ASSERT_GT(corpus.size(), 50u) << "in " TENON_TEST_DIALECT_DIR;
+  Corpus corpus = readCorpus();
+  ASSERT_GT(corpus.valid.size(), 20u) << "in " TENON_TEST_DIALECT_DIR;
+  ASSERT_GT(corpus.invalid.size(), 50u) << "in " TENON_TEST_DIALECT_DIR;
   // By default the same mutations every time; a longer run starts elsewhere.
   uint64_t first = numberFromEnvironment("TENON_MUTATION_SEED", 1);
-  uint64_t count = numberFromEnvironment("TENON_MUTATION_COUNT", 20000);
-  std::printf("%llu mutations of %zu pieces, seeds from %llu\n", static_cast<unsigned long long>(count), corpus.size(),
+  uint64_t count = numberFromEnvironment("TENON_MUTATION_COUNT", 300000);
+  std::printf("%llu mutations of %zu pieces, seeds from %llu\n", static_cast<unsigned long long>(count), corpus.valid.size() + corpus.invalid.size(),
               static_cast<unsigned long long>(first));
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     std::signal(signal, sayWhere);
 
-  uint64_t valid = 0;
+  uint64_t valid = 0, left = 0;
   std::unique_ptr<MLIRContext> context;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     if (!context || seed % 512 == 0) { // types and attributes are never freed
@@ -223,6 +285,10 @@ TEST(Mutation, NeverCrashesAndRoundTrips) {
       tenon::tile::loadTileDialects(*context);
     }
     std::string text = Mutator(corpus, seed).mutate();
+    if (refersForward(text)) {
+      ++left;
+      continue;
+    }
     currentSeed = seed;
     currentText = text.data();
     currentSize = text.size();
@@ -243,7 +309,8 @@ TEST(Mutation, NeverCrashesAndRoundTrips) {
   }
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     std::signal(signal, SIG_DFL);
-  std::printf("%llu of them valid\n", static_cast<unsigned long long>(valid));
+  std::printf("%llu of them valid, %llu left out\n", static_cast<unsigned long long>(valid),
+              static_cast<unsigned long long>(left));
   if (count >= 1000) {
     EXPECT_GT(valid, count / 50) << "too few reach the printer";
   }

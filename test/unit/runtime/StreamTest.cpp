@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/runtime/Stream.h"
+#include "tenon/runtime/Workspace.h"
 
 #include "tenon/base/Error.h"
 
@@ -269,7 +270,7 @@ TEST(Workspace, IsZeroedAlignedAndReused) {
   Stream stream;
   void *first = nullptr;
   stream.enqueue([&] {
-    first = stream.workspace(1000);
+    first = zeroedWorkspace(1000);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
     auto *bytes = static_cast<unsigned char *>(first);
     for (int i = 0; i < 1000; ++i) {
@@ -278,29 +279,32 @@ TEST(Workspace, IsZeroedAlignedAndReused) {
     }
   });
   stream.enqueue([&] {
-    auto *bytes = static_cast<unsigned char *>(stream.workspace(500));
+    auto *bytes = static_cast<unsigned char *>(zeroedWorkspace(500));
     EXPECT_EQ(bytes, first);
     for (int i = 0; i < 500; ++i)
       ASSERT_EQ(bytes[i], 0);
     EXPECT_EQ(bytes[500], 0xee); // only what was asked for
   });
   stream.enqueue([&] {
-    auto *bytes = static_cast<unsigned char *>(stream.workspace(100000));
+    auto *bytes = static_cast<unsigned char *>(zeroedWorkspace(100000));
     for (int i = 0; i < 100000; ++i)
       ASSERT_EQ(bytes[i], 0);
-    EXPECT_EQ(stream.workspace(0), nullptr);
+    EXPECT_EQ(zeroedWorkspace(0), nullptr);
   });
   stream.synchronize();
 }
 
-TEST(Workspace, BelongsToTheStreamsOwnWork) {
+TEST(Workspace, StreamsHaveTheirOwn) {
   Stream stream, other;
-  EXPECT_THROW(stream.workspace(8), Error);
-  other.enqueue([&] { stream.workspace(8); });
-  EXPECT_NE(errorOf([&] { other.synchronize(); }).find("inside a function queued on that stream"), std::string::npos);
-  stream.enqueue([&] { stream.workspace(size_t(1) << 62); });
+  void *mine = nullptr, *theirs = nullptr;
+  stream.enqueue([&] { mine = zeroedWorkspace(64); });
+  other.enqueue([&] { theirs = zeroedWorkspace(64); });
+  stream.synchronize();
+  other.synchronize();
+  EXPECT_NE(mine, theirs);
+  stream.enqueue([&] { zeroedWorkspace(size_t(1) << 62); });
   EXPECT_NE(errorOf([&] { stream.synchronize(); }).find("cannot allocate"), std::string::npos);
-  stream.enqueue([&] { EXPECT_NE(stream.workspace(8), nullptr); }); // and it recovers
+  stream.enqueue([&] { EXPECT_NE(zeroedWorkspace(8), nullptr); }); // and it recovers
   stream.synchronize();
 }
 

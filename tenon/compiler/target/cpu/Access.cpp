@@ -202,6 +202,9 @@ Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, c
   if (laneDim >= 0) {
     address.ok = andAll(b_, address.ok, laneOk);
     address.contiguous = laneDim == view.unitStride;
+    if (!address.contiguous)
+      e_.remark(b_.getLoc(), "accessed one element at a time: the view has no unit stride along dimension " +
+                                 std::to_string(laneDim) + " of the tile");
     if (!address.contiguous) {
       Value stride = splatTo(b_, toI64(b_, view.strides[laneDim]), lanes_);
       Value steps = b_.create<arith::MulIOp>(laneIota(i64), stride);

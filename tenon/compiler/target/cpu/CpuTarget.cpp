@@ -91,6 +91,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   if (failed(instance.run()))
     return {};
   info.scratchBytes = instance.scratchBytes();
+  info.remarks = instance.remarks();
   if (failed(LoopEmitter(kernelOf(tileModule), isa, *target).runPlan()))
     return {};
   emitRunFunction(*target);

@@ -36,6 +36,7 @@ struct KernelInfo {
   std::vector<Requirement> requirements;
   std::vector<Workspace> workspaces;
   bool promisesNoOverlap = false;
+  std::vector<std::string> remarks; ///< "file:line: ...": what the compiler did or declined, and why
   std::vector<bool> written; ///< per function argument: whether the kernel writes through it
 };
 

@@ -299,7 +299,7 @@ Value castElements(Builder &b, Value value, Type from, Type to, bool isUnsigned)
   if (fromInt)
     return intToFloat(b, value, fromInt, to, isUnsigned || from.isInteger(1));
   if (toInt)
-    return floatToInt(b, value, toInt, isUnsigned);
+    return floatToInt(b, value, toInt, isUnsigned || to.isInteger(1)); // a boolean is 0 or 1, never -1
   Type wideTo = registerType(to);
   if (from.isF64()) {
     if (to.isF32())

@@ -116,6 +116,15 @@ void LoopEmitter::callRuntime(StringRef name, ArrayRef<Value> arguments) {
   b_.create<LLVM::CallOp>(TypeRange{}, name, arguments);
 }
 
+void LoopEmitter::remark(Location where, const std::string &text) {
+  std::string place;
+  if (auto loc = llvm::dyn_cast<FileLineColLoc>(where))
+    place = loc.getFilename().str() + ":" + std::to_string(loc.getLine()) + ": ";
+  std::string full = place + text;
+  if (!llvm::is_contained(remarks_, full)) // the checked and the unchecked nest say the same
+    remarks_.push_back(std::move(full));
+}
+
 //===--- Grouping -------------------------------------------------------------------------------------------------===//
 
 bool LoopEmitter::reaches(Value sink, Value source) {
@@ -237,17 +246,18 @@ void LoopEmitter::flush() {
     return;
   NestGroup group = std::move(*pending_);
   pending_.reset();
-  // The values being computed here have no buffer to read from yet.
+  // The values being computed here have no buffer to read from yet. A root may also copy a value that has its buffer
+  // (into a loop's or a branch's): that one is read, and stays where it is.
   SmallVector<std::pair<Value, Buffer>> inMaking;
   for (const NestRoot &root : group.roots)
-    if (!root.op && root.value.getDefiningOp() && isPulled(root.value.getDefiningOp())) {
-      buffers_.erase(root.value);
-      inMaking.push_back({root.value, root.buffer});
-    }
+    if (!root.op && root.value.getDefiningOp() && isPulled(root.value.getDefiningOp()))
+      if (auto own = buffers_.find(root.value); own != buffers_.end() && own->second.pointer == root.buffer.pointer)
+        inMaking.push_back({root.value, root.buffer});
+  for (auto &[value, buffer] : inMaking)
+    buffers_.erase(value);
   Nest(*this, group).emit();
   for (auto &[value, buffer] : inMaking)
-    if (placement_.needsBuffer(value))
-      buffers_[value] = buffer;
+    buffers_[value] = buffer;
 }
 
 void LoopEmitter::materialize(Value tile, const Buffer &buffer) {
@@ -515,6 +525,11 @@ LogicalResult LoopEmitter::run() {
   scratch_ = entry->getArgument(4);
   context_ = entry->getArgument(5);
   bindArguments();
+  for (const auto &[value, why] : placement_.reasons()) {
+    auto type = llvm::cast<RankedTensorType>(value.getType());
+    int64_t bytes = type.getNumElements() * byteSize(scratchType(type.getElementType()));
+    remark(value.getLoc(), "kept in scratch memory (" + std::to_string(bytes) + " bytes): " + why);
+  }
   if (failed(emitBlock(kernel_.getBody().front())))
     return failure();
   flush();

@@ -53,6 +53,9 @@ public:
   /// Emits `tenon_plan` (use an emitter of its own).
   mlir::LogicalResult runPlan();
   int64_t scratchBytes() const { return peakScratch_; }
+  /// "file:line: ..." for everything worth telling the user.
+  std::vector<std::string> remarks() const { return remarks_; }
+  void remark(mlir::Location where, const std::string &text);
 
   //--- For the nests ---
   mlir::ImplicitLocOpBuilder &builder() { return b_; }
@@ -108,6 +111,7 @@ private:
   llvm::DenseMap<mlir::Value, Buffer> buffers_;
   llvm::DenseMap<mlir::Value, Buffer> destinations_;
   std::optional<NestGroup> pending_;
+  std::vector<std::string> remarks_;
   int64_t usedScratch_ = 64, peakScratch_ = 64; ///< the first 64 bytes take accesses that are switched off
   int64_t nextWorkspaceWord_ = 0;
 };

@@ -365,8 +365,8 @@ Value Nest::computeHere(Value tile, const Coords &coords) {
   if (auto gatherOp = llvm::dyn_cast<tile::GatherOp>(op))
     return gather(gatherOp, coords);
   SmallVector<Value> operands;
-  for (Value operand : op->getOperands())
-    operands.push_back(pull(operand, coords));
+  for (Value operand : op->getOperands()) // one condition may choose between whole tiles
+    operands.push_back(llvm::isa<RankedTensorType>(operand.getType()) ? pull(operand, coords) : e_.scalar(operand));
   b_.setLoc(op->getLoc());
   return elementwise(b_, op, operands);
 }
@@ -414,13 +414,17 @@ void Nest::emitScan(tile::ScanOp op, ArrayRef<Buffer> results) {
       loop(1, extent, 1, first, [&](Value counter, ValueRange carried) {
         Value at = counter;
         if (op.getReverse()) {
+          setInsertion(levels_.size() - 1);
           at = b_.create<arith::SubIOp>(e_.index(extent - 1), counter);
           depths_[at] = depths_[counter];
         }
         coords[dim] = {at};
         SmallVector<Value> current = element(coords);
-        SmallVector<Value> combined =
-            combineElements(b_, op.getCombine(), SmallVector<Value>(carried), current);
+        // Elements keep their order, which matters where the region does not commute.
+        SmallVector<Value> left(carried), right = current;
+        if (op.getReverse())
+          std::swap(left, right);
+        SmallVector<Value> combined = combineElements(b_, op.getCombine(), left, right);
         store(coords, combined);
         return combined;
       });

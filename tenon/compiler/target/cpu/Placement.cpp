@@ -174,8 +174,10 @@ void Placement::visitBlock(Block &block) {
         last = std::max(last, position[here]);
         continue;
       }
-      if (auto reshape = llvm::dyn_cast<tile::ReshapeOp>(user); reshape && !isUnitReshape(reshape))
+      if (auto reshape = llvm::dyn_cast<tile::ReshapeOp>(user); reshape && !isUnitReshape(reshape)) {
         buffered_.insert(value);
+        reasons_.push_back({value, "it is reshaped across dimensions"});
+      }
       if (isPulled(user) && !buffered_.contains(user->getResult(0))) {
         needed.insert(levels[user->getResult(0)].begin(), levels[user->getResult(0)].end());
         last = std::max(last, lastUse[user->getResult(0)]);
@@ -187,10 +189,17 @@ void Placement::visitBlock(Block &block) {
     bool isConstant = llvm::isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp>(op);
     int cost = cost_[value];
     // Across blocks a load may meet any number of writes and iterations: only what reads nothing is recomputed there.
-    bool crossesExpensively = crossesBlocks && !isConstant && (cost > recomputeLimit || readsMemory(value));
-    if (crossesExpensively || (needed.size() > 1 && cost > recomputeLimit) ||
-        (viewReadBy(&op) && writesBetween(viewReadBy(&op), position[&op], last, block)))
+    const char *why = nullptr;
+    if (crossesBlocks && !isConstant && (cost > recomputeLimit || readsMemory(value)))
+      why = "it is used inside a loop or branch further in";
+    else if (needed.size() > 1 && cost > recomputeLimit)
+      why = "it is needed again after a reduction and costs more to compute than to keep";
+    else if (viewReadBy(&op) && writesBetween(viewReadBy(&op), position[&op], last, block))
+      why = "memory that it may have been read from is written before its last use";
+    if (why) {
       buffered_.insert(value);
+      reasons_.push_back({value, why});
+    }
   }
 }
 

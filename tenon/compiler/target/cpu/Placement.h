@@ -25,6 +25,8 @@ public:
 
   bool needsBuffer(mlir::Value tile) const { return buffered_.contains(tile); }
   void forceBuffer(mlir::Value tile) { buffered_.insert(tile); }
+  /// The values that could have been pulled and were given a buffer all the same, and why.
+  llvm::ArrayRef<std::pair<mlir::Value, std::string>> reasons() const { return reasons_; }
 
   /// Whether an access through one view may touch what an access through the other does.
   bool mayAlias(mlir::Value viewA, mlir::Value viewB) const;
@@ -36,6 +38,7 @@ private:
   bool noOverlap_;
   llvm::DenseSet<mlir::Value> buffered_;
   llvm::DenseMap<mlir::Value, int> cost_;
+  llvm::SmallVector<std::pair<mlir::Value, std::string>> reasons_;
 };
 
 /// An op whose result can be computed element by element.

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What compiling costs, counted and not timed: the size of the generated program must grow with the number of operations
+// and not with the size of the tiles.
+#include "tenon/jit/Jit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace tenon;
+
+namespace {
+
+Kernel rowKernel("row(x, y, cols)", [](View x, View y, Param cols) {
+  Index row = grid(x.size(0));
+  Tile t = x.load({row, 0}, {1, cols}, -inf);
+  t = exp(t - max(t, 1));
+  y.store({row, 0}, t / sum(t, 1));
+});
+
+Kernel chainKernel("chain(x, y, ops)", [](View x, View y, Param ops) {
+  Index i = grid(cdiv(x.size(0), 256));
+  Tile t = x.load({i * 256}, {256});
+  for (Param k = 0; k < ops; ++k) // an ordinary C++ loop: unrolled while tracing
+    t = t * t + static_cast<double>(k);
+  y.store({i * 256}, t);
+});
+
+Kernel matmulKernel("matmul(a, b, c, size)", [](View a, View b, View c, Param size) {
+  auto [i, j] = grid(cdiv(c.size(0), size), cdiv(c.size(1), size));
+  Tile acc = zeros(f32, {size, size});
+  for (Index k : range(0, a.size(1), size))
+    acc = dot(a.load({i * size, k}, {size, size}), b.load({k, j * size}, {size, size}), acc);
+  c.store({i * size, j * size}, acc);
+});
+
+long linesOf(const Kernel &kernel, const Arguments &arguments, const Params &params) {
+  LaunchOptions options;
+  options.params = params;
+  std::string text = emit(kernel, arguments, "loops", options);
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+TEST(CompileCost, DoesNotGrowWithTheTile) {
+  Tensor x = Tensor::zeros(f32, {2, 4}), y = Tensor::zeros(f32, {2, 4});
+  long small = linesOf(rowKernel, {x, y}, {{"cols", 1024}}), large = linesOf(rowKernel, {x, y}, {{"cols", 131072}});
+  EXPECT_GT(small, 50);
+  EXPECT_EQ(small, large);
+
+  Tensor m = Tensor::zeros(f32, {8, 8});
+  EXPECT_EQ(linesOf(matmulKernel, {m, m, m}, {{"size", 192}}), linesOf(matmulKernel, {m, m, m}, {{"size", 384}}));
+}
+
+TEST(CompileCost, GrowsLinearlyWithTheNumberOfOperations) {
+  Tensor x = Tensor::zeros(f32, {256}), y = Tensor::zeros(f32, {256});
+  long ten = linesOf(chainKernel, {x, y}, {{"ops", 10}}), twenty = linesOf(chainKernel, {x, y}, {{"ops", 20}}),
+       forty = linesOf(chainKernel, {x, y}, {{"ops", 40}});
+  EXPECT_EQ(forty - twenty, 2 * (twenty - ten));
+}
+
+} // namespace

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tenon-opt -tenon-expand-random %s | FileCheck %s
+// RUN: tenon-opt -tenon-expand-random -canonicalize -cse %s | FileCheck %s --check-prefix=SIMPLE
+
+// The key is the seed, the counter fills the low two words of four.
+// CHECK-LABEL: func.func @philox
+// CHECK-SAME: (%[[SEED:.*]]: i64, %[[COUNTER:.*]]: tensor<2x4xi64>)
+func.func @philox(%seed: i64, %counter: tensor<2x4xi64>)
+    -> (tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>) {
+  // CHECK-NOT: tile.philox
+  // CHECK: %[[C32:.*]] = arith.constant dense<32> : tensor<2x4xi64>
+  // CHECK: %[[SEEDS:.*]] = tile.splat %[[SEED]] : i64 -> tensor<2x4xi64>
+  // CHECK: %[[KEY0:.*]] = arith.trunci %[[SEEDS]]
+  // CHECK: %[[HIGH:.*]] = arith.shrui %[[SEEDS]], %[[C32]]
+  // CHECK: %[[KEY1:.*]] = arith.trunci %[[HIGH]]
+  // CHECK: %[[C0:.*]] = arith.trunci %[[COUNTER]]
+  // The first round: the two multipliers, then the key.
+  // CHECK: %[[W0:.*]] = arith.extui %[[C0]]
+  // CHECK: %[[M0:.*]] = arith.constant dense<3528531795> : tensor<2x4xi64>
+  // CHECK: %[[P0:.*]] = arith.muli %[[W0]], %[[M0]]
+  // CHECK: arith.constant dense<3449720151> : tensor<2x4xi64>
+  // CHECK: arith.xori %{{.*}}, %[[KEY0]]
+  // CHECK: arith.xori %{{.*}}, %[[KEY1]]
+  // CHECK: arith.trunci %[[P0]]
+  // Ten rounds in all.
+  // CHECK-COUNT-18: arith.muli
+  // CHECK-NOT: arith.muli
+  // CHECK: return
+  %w:4 = tile.philox %seed, %counter : tensor<2x4xi64> -> tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>
+  return %w#0, %w#1, %w#2, %w#3 : tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>
+}
+
+// Known seed and counter: the whole generator folds, to the first vector of the Random123 distribution
+// (philox4x32-10, counter and key zero: 6627e8d5 e169c58d bc57ac4c 9b00dbd8).
+// SIMPLE-LABEL: func.func @known_answer
+func.func @known_answer() -> (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) {
+  // SIMPLE-DAG: %[[W0:.*]] = arith.constant dense<1713891541> : tensor<1xi32>
+  // SIMPLE-DAG: %[[W1:.*]] = arith.constant dense<-513161843> : tensor<1xi32>
+  // SIMPLE-DAG: %[[W2:.*]] = arith.constant dense<-1135104948> : tensor<1xi32>
+  // SIMPLE-DAG: %[[W3:.*]] = arith.constant dense<-1694442536> : tensor<1xi32>
+  // SIMPLE: return %[[W0]], %[[W1]], %[[W2]], %[[W3]]
+  %seed = arith.constant 0 : i64
+  %counter = arith.constant dense<0> : tensor<1xi64>
+  %w:4 = tile.philox %seed, %counter : tensor<1xi64> -> tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>
+  return %w#0, %w#1, %w#2, %w#3 : tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>
+}
