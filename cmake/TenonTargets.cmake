@@ -19,7 +19,9 @@ endforeach()
 set_property(TARGET MLIRSupport APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${TENON_LLVM_COMPONENTS})
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -ffp-contract=off)
-add_link_options(-fuse-ld=lld-19 LINKER:--build-id=sha1) # the build id is part of the cache key: jit/BuildId.h
+# Source lines in errors and remarks are told from the root of the repository; they are part of cache keys too.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+add_link_options(-fuse-ld=lld-19 LINKER:--build-id=sha1,--as-needed) # the build id is part of the cache key: jit/BuildId.h
 if(TENON_SANITIZE)
   add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined -fno-sanitize=vptr)
   add_link_options(-fsanitize=${TENON_SANITIZE})

@@ -17,3 +17,8 @@ config.environment["PATH"] = os.pathsep.join([config.tenon_bin, config.llvm_bin,
 config.environment["TENON_CACHE_DIR"] = config.tenon_cache
 config.available_features.update(name for name in ("tenon", "tenon-opt")
                                  if os.access(os.path.join(config.tenon_bin, name), os.X_OK))
+
+# The first CPU phase, tidied for reading: constants at the top, each address computed once. The phase is not verified
+# on its own here, as in the jit; cpu/valid.mlir does that.
+config.substitutions.append(("%lower", "tenon-opt -split-input-file"
+                             " --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=avx512},canonicalize,cse)'"))

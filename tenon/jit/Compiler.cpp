@@ -112,6 +112,19 @@ DiskCache &diskCache() {
   throw InternalError(error, file ? "; the program that shows it: " + path.string() : "");
 }
 
+/// Pools are kept: making one costs more than many a launch.
+CpuPool &poolOf(int threads) {
+  if (threads == 0)
+    return CpuPool::global();
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<CpuPool>> pools;
+  std::lock_guard lock(mutex);
+  auto &pool = pools[threads];
+  if (!pool)
+    pool = std::make_unique<CpuPool>(threads);
+  return *pool;
+}
+
 //===--- Executables ----------------------------------------------------------------------------------------------===//
 
 /// device_assert and device_print of one launch.
@@ -175,12 +188,7 @@ public:
       c->run(c->words, begin, end, c->grid, scratch, c->listener);
     };
     int64_t count = plan.grid[0] * plan.grid[1] * plan.grid[2];
-    if (threads == 0) {
-      CpuPool::global().run(count, info.scratchBytes, &call, body);
-    } else {
-      CpuPool pool(threads);
-      pool.run(count, info.scratchBytes, &call, body);
-    }
+    poolOf(threads).run(count, info.scratchBytes, &call, body);
     listener.raise();
   }
 

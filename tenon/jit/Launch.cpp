@@ -90,7 +90,8 @@ Binding bind(const Kernel &kernel, const Arguments &arguments, const LaunchOptio
     }
     const auto &value = arguments[next++].value();
     auto refuse = [&] {
-      throw Error("argument '" + parameter.name + "' of kernel " + kernel.name() + " is " + kindName(parameter.kind));
+      throw Error("argument '" + parameter.name + "' of kernel " + kernel.name() + " must be " +
+                  kindName(parameter.kind));
     };
     if (parameter.kind == ParameterKind::view) {
       const auto *tensor = std::get_if<Tensor>(&value);

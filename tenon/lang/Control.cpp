@@ -80,8 +80,8 @@ bool isKnownAtLaunch(Tracer &t, Value value) {
 
 void checkKnownAtLaunch(Tracer &t, Value value, const char *what, const SourceLine &where) {
   if (!isKnownAtLaunch(t, value))
-    throw Error(where, std::string(what) + " depends on view sizes, run-time scalars and parameters only: it is computed "
-                                           "before anything runs");
+    throw Error(where, std::string(what) + " depends on view sizes, run-time scalars and parameters only: it is "
+                                           "computed before anything runs");
 }
 
 /// A step below 1, known only at run time, must not loop for ever: it is a precondition of the launch where it can be,

@@ -281,8 +281,8 @@ Tile cdiv(Arg a, Arg b) {
   Tracer::Pin pin(a.where);
   for (const Arg &arg : {a, b})
     if (arg.kind == Arg::Kind::real || (arg.kind == Arg::Kind::tile && !isInteger(arg.handle.dtype)))
-      throw Error(a.where, "cdiv needs integers, not " + std::string(arg.kind == Arg::Kind::real ? "a C++ float"
-                                                                                                : nameOf(arg.handle.dtype)));
+      throw Error(a.where, "cdiv needs integers, not " +
+                               std::string(arg.kind == Arg::Kind::real ? "a C++ float" : nameOf(arg.handle.dtype)));
   Arg less = b;
   if (b.kind == Arg::Kind::tile)
     less = Arg(b - 1, b.where);

@@ -51,7 +51,8 @@ Tile &Tile::operator/=(Arg rhs) { return *this = Arg(*this, rhs.where) / rhs; }
 
 Tile::operator bool() const {
   throw Error(Tracer::current().lastLine(),
-              "a tile cannot be a C++ condition: its value is not known while the kernel is traced; use where(), or "
+              "a tile cannot be a C++ condition: its value is not known while the kernel is traced; combine "
+              "conditions with & and |, use where(), or "
               "if_() for a run-time branch");
 }
 

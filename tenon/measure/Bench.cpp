@@ -4,33 +4,38 @@
 #include "tenon/base/Error.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace tenon {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+class StopWatch {
+public:
+  explicit StopWatch(const BenchOptions &options) : now_(options.now), start_(now_()) {}
+  double seconds() const { return std::chrono::duration<double>(now_() - start_).count(); }
 
-double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+private:
+  const decltype(BenchOptions::now) &now_;
+  std::chrono::steady_clock::time_point start_;
+};
 
 /// Seconds per call of `calls` calls in a row.
-double trial(const Subject &subject, size_t calls) {
-  Clock::time_point start = Clock::now();
+double trial(const Subject &subject, size_t calls, const BenchOptions &options) {
+  StopWatch watch(options);
   for (size_t i = 0; i < calls; ++i)
     subject.run();
-  return secondsSince(start) / static_cast<double>(calls);
+  return watch.seconds() / static_cast<double>(calls);
 }
 
 /// Runs until calls stop getting faster; returns the fastest.
-double warmUp(const Subject &subject, double budgetSeconds) {
-  Clock::time_point start = Clock::now();
-  double fastest = trial(subject, 1);
+double warmUp(const Subject &subject, double budgetSeconds, const BenchOptions &options) {
+  StopWatch watch(options);
+  double fastest = trial(subject, 1, options);
   for (;;) {
-    double next = trial(subject, 1);
+    double next = trial(subject, 1, options);
     bool steady = next > fastest * 0.95;
     fastest = std::min(fastest, next);
-    if (steady || secondsSince(start) > budgetSeconds)
+    if (steady || watch.seconds() > budgetSeconds)
       return fastest;
   }
 }
@@ -70,39 +75,38 @@ Estimate estimate(std::vector<double> samples) {
   return {median, samples[rank], samples[n - 1 - rank]};
 }
 
-Timing measure(const Subject &subject, const BenchOptions &options) { return compare({subject}, options).timings[0]; }
-
 Comparison compare(const std::vector<Subject> &subjects, const BenchOptions &options) {
   if (subjects.empty())
     throw Error("a comparison needs at least one subject");
-  Clock::time_point start = Clock::now();
+  if (options.maxTrials < 1)
+    throw Error("a comparison needs at least one trial; maxTrials is " + std::to_string(options.maxTrials));
+  StopWatch watch(options);
   size_t count = subjects.size();
   std::vector<size_t> calls(count);
   for (size_t i = 0; i < count; ++i) {
-    double one = warmUp(subjects[i], options.budgetSeconds / 4 / static_cast<double>(count));
+    double one = warmUp(subjects[i], options.budgetSeconds / 4 / static_cast<double>(count), options);
     calls[i] = static_cast<size_t>(std::clamp(std::ceil(options.minTrialSeconds / std::max(one, 1e-9)), 1.0, 1e6));
   }
 
   std::vector<std::vector<double>> samples(count);
-  bool steady = false;
-  size_t nextCheck = static_cast<size_t>(options.minTrials);
+  int nextCheck = options.minTrials;
   for (int round = 1; round <= options.maxTrials; ++round) {
     for (size_t i = 0; i < count; ++i) {
       size_t subject = round % 2 ? i : count - 1 - i;
-      samples[subject].push_back(trial(subjects[subject], calls[subject]));
+      samples[subject].push_back(trial(subjects[subject], calls[subject], options));
     }
-    double spent = secondsSince(start);
     // Sorting the samples of every round anew would cost more than short trials do: look again after some more.
-    if (samples[0].size() >= nextCheck) {
-      nextCheck += std::max<size_t>(1, nextCheck / 8);
-      if ((steady = closeEnough(samples, options.spread)))
+    if (round >= nextCheck) {
+      nextCheck += std::max(1, nextCheck / 8);
+      if (closeEnough(samples, options.spread))
         break;
     }
-    bool slow = spent / round > options.budgetSeconds / options.minTrials;
-    if (spent > options.budgetSeconds && round >= (slow ? std::min(3, options.minTrials) : options.minTrials))
+    if (watch.seconds() > options.budgetSeconds && round >= std::min(3, options.minTrials))
       break;
   }
 
+  // Asked anew: the last round may have been one that was not looked at.
+  bool steady = static_cast<int>(samples[0].size()) >= options.minTrials && closeEnough(samples, options.spread);
   Comparison comparison;
   for (size_t i = 0; i < count; ++i) {
     Timing timing{subjects[i].name, estimate(samples[i]), 0, samples[i].size(), calls[i], steady};

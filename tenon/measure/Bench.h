@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -16,8 +17,7 @@
 /// 3. Trials go in rounds, A B A B ...: every subject meets the same weather, and the ratio is taken within each round.
 ///    The order alternates (A B, B A), so that none always runs in the other's wake.
 /// 4. Rounds stop when there are at least `minTrials` and the interval of every median lies within `spread` of it, or
-///    when the budget is spent (after at least `minTrials`, or three where so many rounds do not fit into it), or at
-///    `maxTrials`.
+///    when the budget is spent (after at least three, or `minTrials` if that is less), or at `maxTrials`.
 /// 5. The figure is the median; its 95% interval is the pair of order statistics that covers the median of any
 ///    distribution with that probability (exact binomial, no normality assumed). Fewer than six trials cannot give 95%:
 ///    the interval is then from the fastest to the slowest.
@@ -29,6 +29,8 @@ struct BenchOptions {
   double spread = 0.01;
   double minTrialSeconds = 50e-6;
   int minTrials = 7, maxTrials = 2000;
+  /// What tells the time: a parameter so that the rule can be tested on a clock that does as it is told.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 /// A median with its 95% interval.
@@ -44,7 +46,7 @@ struct Timing {
   Estimate seconds; ///< of one call
   double fastest = 0;
   size_t trials = 0, callsPerTrial = 1;
-  bool steady = false; ///< the interval became as small as asked
+  bool steady = false; ///< the intervals of all subjects became as small as asked
 };
 
 /// What is measured: one call of `run` is the unit.
@@ -58,7 +60,6 @@ struct Comparison {
   std::vector<Estimate> ratios;  ///< time of subject i over time of subject 0; the first is 1
 };
 
-Timing measure(const Subject &subject, const BenchOptions &options = {});
 Comparison compare(const std::vector<Subject> &subjects, const BenchOptions &options = {});
 
 } // namespace tenon

@@ -5,6 +5,7 @@
 #include "tenon/runtime/CpuPool.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

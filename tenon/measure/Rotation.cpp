@@ -23,6 +23,26 @@ size_t bytesOf(const Arguments &arguments) {
   return total;
 }
 
+/// What `tensor` is of its buffer, of a copy of that buffer.
+Tensor viewOfCopy(const Tensor &tensor, const std::shared_ptr<Buffer> &copy) {
+  // A borrowed tensor starts at its lowest address: lay it out with every stride positive, then turn dimensions around.
+  std::vector<int64_t> strides(tensor.strides().begin(), tensor.strides().end());
+  std::vector<int64_t> reversed;
+  auto offset = static_cast<std::byte *>(tensor.data()) - static_cast<std::byte *>(tensor.bufferBegin());
+  for (int64_t d = 0; d < tensor.rank() && tensor.elements() > 0; ++d)
+    if (int64_t &stride = strides[static_cast<size_t>(d)]; tensor.size(d) > 1 && stride < 0) {
+      offset += (tensor.size(d) - 1) * stride * static_cast<int64_t>(sizeOf(tensor.dtype()));
+      stride = -stride;
+      reversed.push_back(d);
+    }
+  Tensor view = Tensor::borrow(static_cast<std::byte *>(copy->begin()) + offset,
+                               copy->bytes() - static_cast<size_t>(offset), tensor.dtype(), tensor.sizes(), strides,
+                               [copy] {});
+  for (int64_t d : reversed)
+    view = view.slice(d, view.size(d) - 1, view.size(d), -1);
+  return view;
+}
+
 } // namespace
 
 Arguments copyArguments(const Arguments &arguments) {
@@ -34,8 +54,8 @@ Arguments copyArguments(const Arguments &arguments) {
       continue;
     }
     const Tensor &tensor = argument.tensor();
-    auto strides = tensor.strides();
-    if (tensor.bufferBytes() == 0 || std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s < 0; })) {
+    tensor.checkInsideBuffer();
+    if (tensor.bufferBytes() == 0) {
       result.push_back(tensor.clone());
       continue;
     }
@@ -44,10 +64,7 @@ Arguments copyArguments(const Arguments &arguments) {
       copy = std::make_shared<Buffer>(tensor.bufferBytes());
       std::memcpy(copy->begin(), tensor.bufferBegin(), tensor.bufferBytes());
     }
-    size_t offset = static_cast<size_t>(static_cast<std::byte *>(tensor.data()) -
-                                        static_cast<std::byte *>(tensor.bufferBegin()));
-    result.push_back(Tensor::borrow(static_cast<std::byte *>(copy->begin()) + offset, tensor.bufferBytes() - offset,
-                                    tensor.dtype(), tensor.sizes(), strides, [copy] {}));
+    result.push_back(viewOfCopy(tensor, copy));
   }
   return result;
 }

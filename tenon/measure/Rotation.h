@@ -10,7 +10,8 @@ namespace tenon {
 
 /// Copies of one set of arguments, taken in turn, so that a kernel measured over and over meets data that is in memory
 /// and not in the cache: a model's kernel finds its inputs cold. There are so many sets that all but one together
-/// exceed twice the last-level cache, unless `maxBytes` or `maxSets` ends it first.
+/// exceed twice the last-level cache, unless `maxBytes` or `maxSets` ends it first; one set that exceeds it alone is
+/// enough.
 class Rotation {
 public:
   struct Options {
@@ -33,8 +34,8 @@ private:
   bool cold_ = false;
 };
 
-/// A copy with buffers of its own. Strides are kept (negative ones become row-major), and views of one buffer are views
-/// of one buffer in the copy too: an in-place argument stays one.
+/// A copy with buffers of its own. Strides are kept, and views that share memory through one buffer share it in the copy
+/// too: an in-place argument stays one.
 Arguments copyArguments(const Arguments &arguments);
 
 } // namespace tenon

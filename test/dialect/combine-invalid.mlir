@@ -121,7 +121,7 @@ func.func @result_shape(%t: tensor<4x8xf32>) {
 func.func @uses_the_outside(%t: tensor<4xf32>, %x: f32) {
   %s = tile.reduce %t dim 0 : (tensor<4xf32>) -> tensor<1xf32> {
   ^bb0(%a: f32, %b: f32):
-    // expected-error@+1 {{use of undeclared SSA value name}}
+    // expected-error@+1 {{'arith.addf' op a combine region may only use its own arguments, in straight-line code}}
     %c = arith.addf %a, %x : f32
     tile.yield %c : f32
   }
@@ -133,7 +133,7 @@ func.func @uses_the_outside(%t: tensor<4xf32>, %x: f32) {
 func.func @yields_the_outside(%t: tensor<4xf32>, %x: f32) {
   %s = tile.reduce %t dim 0 : (tensor<4xf32>) -> tensor<1xf32> {
   ^bb0(%a: f32, %b: f32):
-    // expected-error@+1 {{use of undeclared SSA value name}}
+    // expected-error@+1 {{'tile.yield' op a combine region may only use its own arguments, in straight-line code}}
     tile.yield %x : f32
   }
   return

@@ -52,8 +52,8 @@ Kernel window3("window3(x, y, z, o0, o1, o2, t0, t1, t2)",
                  z.store({o0, o1, o2}, t + 100);
                });
 Kernel window5("window5(x, y, z, o0, o1, o2, o3, o4, t0, t1, t2, t3, t4)",
-               [](View x, View y, View z, Index o0, Index o1, Index o2, Index o3, Index o4, Param t0, Param t1, Param t2,
-                  Param t3, Param t4) {
+               [](View x, View y, View z, Index o0, Index o1, Index o2, Index o3, Index o4, Param t0, Param t1,
+                  Param t2, Param t3, Param t4) {
                  Tile t = x.load({o0, o1, o2, o3, o4}, {t0, t1, t2, t3, t4}, 9);
                  y.store({0, 0, 0, 0, 0}, t);
                  z.store({o0, o1, o2, o3, o4}, t + 100);

@@ -75,14 +75,14 @@ Kernel convertToAll("convert(x, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, cou
                     });
 
 Tensor sources(DType type) {
-  std::vector<double> reals = {0, -0.0, 1, -1, 0.5, -0.5, 0.99, 1.5, -1.5, 2.5, 127, 127.9, 128, -128, -128.9, -129, 255,
-                               255.9, 256, 32767.5, 32768, -32769, 65535.5, 65536, 2147483647.0, 2147483648.0,
+  std::vector<double> reals = {0, -0.0, 1, -1, 0.5, -0.5, 0.99, 1.5, -1.5, 2.5, 127, 127.9, 128, -128, -128.9, -129,
+                               255, 255.9, 256, 32767.5, 32768, -32769, 65535.5, 65536, 2147483647.0, 2147483648.0,
                                -2147483648.0, -2147483649.0, 4294967295.0, 4294967296.0, 9.223372036854775e18,
                                9.223372036854776e18, -9.223372036854776e18, -1e19, 1.8446744073709550e19,
                                1.8446744073709552e19, 1e30, -1e30, 1e300, INFINITY, -INFINITY, NAN, 448, 464, 465, 480,
-                               57344, 61440, 61441, 65504, 65519, 65520, 1e-3, 3e-8, 2.9e-8, 1e-40, 1e-46, 7e-46, 1.0 / 3,
-                               16777217, 0.0009765625, 0.001953125, 0.0029296875, 1.0625, 1.1875, 3.3895313892515355e38,
-                               3.3961775292304957e38, 3.4028235677973366e38};
+                               57344, 61440, 61441, 65504, 65519, 65520, 1e-3, 3e-8, 2.9e-8, 1e-40, 1e-46, 7e-46,
+                               1.0 / 3, 16777217, 0.0009765625, 0.001953125, 0.0029296875, 1.0625, 1.1875,
+                               3.3895313892515355e38, 3.3961775292304957e38, 3.4028235677973366e38};
   if (isFloat(type))
     return vectorOf(type, reals);
   std::vector<uint64_t> integers = {0, 1, 2, 7, 127, 128, 255, 256, 2049, 4097, 32767, 32768, 65535, 65536, 16777217,
@@ -120,8 +120,8 @@ TEST_P(ConversionsFrom, EveryType) {
       if (isFloat(to)) {
         double expected = number.isInteger ? toFloat(number, to) : rounded(to, number.real);
         ASSERT_TRUE(identical(y.get({i}), expected))
-            << nameOf(from) << " to " << nameOf(to) << ": element " << i << " (" << x.get({i}) << ") gives " << y.get({i})
-            << ", not " << expected;
+            << nameOf(from) << " to " << nameOf(to) << ": element " << i << " (" << x.get({i}) << ") gives "
+            << y.get({i}) << ", not " << expected;
       } else {
         uint64_t expected = to == boolean ? (number.isInteger ? number.bits != 0 : number.real != 0)
                             : number.isInteger ? cut(number.bits, to)
@@ -134,7 +134,8 @@ TEST_P(ConversionsFrom, EveryType) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ConversionsFrom,
-                         testing::Combine(testing::Values(Target::cpu, Target::interpreter), testing::ValuesIn(allDTypes)),
+                         testing::Combine(testing::Values(Target::cpu, Target::interpreter),
+                                          testing::ValuesIn(allDTypes)),
                          [](const auto &info) {
                            return std::string(nameOf(std::get<0>(info.param))) + "_" +
                                   std::string(nameOf(std::get<1>(info.param)));
@@ -164,7 +165,8 @@ TEST_P(Conversions, ScalarsAndIndices) {
 
 TEST_P(Conversions, Bitcast) {
   Kernel kernel("bitcast(x, y)", [](View x, View y) { y.store({0}, x.load({0}, {16}).bitcast(y.dtype())); });
-  std::vector<std::vector<DType>> widths = {{f64, i64, u64}, {f32, i32, u32}, {f16, bf16, i16, u16}, {f8e4m3, f8e5m2, i8, u8}};
+  std::vector<std::vector<DType>> widths = {
+      {f64, i64, u64}, {f32, i32, u32}, {f16, bf16, i16, u16}, {f8e4m3, f8e5m2, i8, u8}};
   for (const auto &types : widths)
     for (DType from : types)
       for (DType to : types) {

@@ -38,7 +38,8 @@ TEST_P(Control, LoopCounts) {
       last = k;
       total += k;
     }
-    EXPECT_EQ(intsOf(y), (std::vector<int64_t>{trips, last, 0, total, 2 * total})) << begin << " " << end << " " << step;
+    EXPECT_EQ(intsOf(y), (std::vector<int64_t>{trips, last, 0, total, 2 * total}))
+        << begin << " " << end << " " << step;
   }
 }
 

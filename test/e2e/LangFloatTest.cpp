@@ -16,11 +16,12 @@ using FloatOperators = OnTarget;
 std::vector<double> edges(DType type) {
   std::vector<double> values = {0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, 3.7, -1e-3, 100.3, 1.0 / 3, 1e4, -7e4,
                                 INFINITY, -INFINITY, NAN, 0.49999997, 8388607.5, 123456.7};
-  switch (type) {
-  case DType::f64: values.insert(values.end(), {5e-324, 2.2250738585072014e-308, 1.7976931348623157e308}); break;
-  case DType::f32: values.insert(values.end(), {1.401298464324817e-45, 1.1754943508222875e-38, 3.4028234663852886e38}); break;
-  case DType::f16: values.insert(values.end(), {5.960464477539063e-8, 6.103515625e-05, 65504.0, 65519.0, 2049.0}); break;
-  default: values.insert(values.end(), {9.183549615799121e-41, 1.1754943508222875e-38, 3.3895313892515355e38, 257.0}); break;
+  auto add = [&](std::initializer_list<double> more) { values.insert(values.end(), more); };
+  switch (type) { // the smallest subnormal and normal numbers, the largest, and what lies between two
+  case DType::f64: add({5e-324, 2.2250738585072014e-308, 1.7976931348623157e308}); break;
+  case DType::f32: add({1.401298464324817e-45, 1.1754943508222875e-38, 3.4028234663852886e38}); break;
+  case DType::f16: add({5.960464477539063e-8, 6.103515625e-05, 65504.0, 65519.0, 2049.0}); break;
+  default: add({9.183549615799121e-41, 1.1754943508222875e-38, 3.3895313892515355e38, 257.0}); break;
   }
   for (double &value : values)
     value = rounded(type, value);
@@ -111,7 +112,8 @@ TEST_P(FloatOperators, BF16) { checkPairs(GetParam(), bf16); }
 
 TEST_P(FloatOperators, FmaRoundsOnce) {
   for (DType type : {f32, f64}) {
-    std::vector<double> values = {0, -0.0, 1, -1, 1 + (type == f32 ? 0x1p-23 : 0x1p-52), 1 - (type == f32 ? 0x1p-24 : 0x1p-53),
+    double step = type == f32 ? 0x1p-23 : 0x1p-52;
+    std::vector<double> values = {0,       -0.0,  1,     -1,       1 + step, 1 - step / 2,
                                   1.0 / 3, -1e10, 1e-30, INFINITY, NAN};
     for (double &value : values)
       value = rounded(type, value);

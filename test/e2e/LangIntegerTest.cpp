@@ -177,9 +177,9 @@ TEST_P(IntegerOperators, ExtremeLiterals) {
 
   Tensor s = Tensor::zeros(i64, {1, 1});
   Tensor t = compute(GetParam(), s, i64, 2, 1, [](const std::vector<Tile> &in) -> std::vector<Tile> {
-    return {in[0] + std::numeric_limits<int64_t>::min(), in[0] + std::numeric_limits<int64_t>::max()};
+    return {in[0] + INT64_MIN, in[0] + INT64_MAX};
   });
-  EXPECT_EQ(intsOf(t), (std::vector<int64_t>{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}));
+  EXPECT_EQ(intsOf(t), (std::vector<int64_t>{INT64_MIN, INT64_MAX}));
 }
 
 TEST_P(IntegerOperators, Cdiv) {

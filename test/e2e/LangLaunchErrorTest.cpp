@@ -42,11 +42,11 @@ TEST_P(RefusedLaunches, Arguments) {
   refusal.expect(scale, {x, y, 2.0}, {"kernel scale(x, y, factor, shift, width)", "takes 4 run-time arguments, not 3"});
   refusal.expect(scale, {x, y, 2.0, 0, 4}, {"takes 4 run-time arguments, not 5"});
   refusal.expect(scale, {}, {"not 0"});
-  refusal.expect(scale, {x, 3, 2.0, 0}, {"argument 'y' of kernel scale is a tensor"});
-  refusal.expect(scale, {x, y, x, 0}, {"argument 'factor' of kernel scale is a number"});
-  refusal.expect(scale, {x, y, 2.0, x}, {"argument 'shift' of kernel scale is an integer"});
-  refusal.expect(scale, {x, y, 2.0, 1.5}, {"argument 'shift' of kernel scale is an integer"});
-  refusal.expect(scale, {x, y, 2.0, 0xffffffffffffffffull}, {"argument 'shift' of kernel scale is an integer"});
+  refusal.expect(scale, {x, 3, 2.0, 0}, {"argument 'y' of kernel scale must be a tensor"});
+  refusal.expect(scale, {x, y, x, 0}, {"argument 'factor' of kernel scale must be a number"});
+  refusal.expect(scale, {x, y, 2.0, x}, {"argument 'shift' of kernel scale must be an integer"});
+  refusal.expect(scale, {x, y, 2.0, 1.5}, {"argument 'shift' of kernel scale must be an integer"});
+  refusal.expect(scale, {x, y, 2.0, 0xffffffffffffffffull}, {"argument 'shift' of kernel scale must be an integer"});
   Tensor rank0 = Tensor::zeros(f32, {});
   refusal.expect(scale, {rank0, y, 2.0, 0}, {"argument 'x'", "has no dimensions", "1 to 5"});
 }

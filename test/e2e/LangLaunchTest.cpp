@@ -151,7 +151,9 @@ TEST_P(Launching, KernelsAreValues) {
 //===--- Streams and threads --------------------------------------------------------------------------------------===//
 
 TEST_P(Launching, StreamRunsInOrder) {
-  Kernel step("step(x, a, b)", [](View x, Index a, Index b) { x.store({0}, x.load({0}, {100}) * a.to(i64) + b.to(i64)); });
+  Kernel step("step(x, a, b)", [](View x, Index a, Index b) {
+    x.store({0}, x.load({0}, {100}) * a.to(i64) + b.to(i64));
+  });
   Stream stream;
   LaunchOptions o = options();
   o.stream = &stream;

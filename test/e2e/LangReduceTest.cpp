@@ -229,12 +229,11 @@ TEST_P(Reductions, ScansOfEveryType) {
     }
 }
 
-// Associative but not commutative: composing x -> 3x + digit modulo 2^32, left to right. Order matters.
 TEST_P(Reductions, ScanKeepsTheOrder) {
   Tensor x = Tensor::empty(i32, {1, 40});
   for (int64_t i = 0; i < 40; ++i)
     x.setInt({0, i}, i % 6 + 1);
-  // Keeping the left operand: every element of a forward scan is the first one, of a reversed scan the last one's view.
+  // Associative but not commutative: always the left operand, always the right one.
   Tensor y = compute(GetParam(), x, i32, 4, 40, [](const std::vector<Tile> &in) -> std::vector<Tile> {
     Tile t = in[0] * 1000 + iota(40);
     return {scan(t, 0, [](Tile a, Tile) { return a; }), scan(t, 0, [](Tile, Tile b) { return b; }),
@@ -294,7 +293,7 @@ TEST_P(Reductions, DotOfEveryType) {
   for (auto [ta, tb, tc] : {Case{f64, f64, f64}, {f32, f32, f32}, {f16, f16, f32}, {bf16, bf16, f32},
                             {f8e4m3, f8e4m3, f32}, {f8e5m2, f8e5m2, f32}, {f8e4m3, f8e5m2, f32}, {i8, i8, i32},
                             {u8, u8, i32}, {i8, u8, i32}, {u8, i8, i32}})
-    for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {5, 7, 3}, {16, 16, 16}, {17, 33, 20}, {1, 64, 9}, {40, 1, 65}}) {
+    for (auto [m, n, k] : {std::array<int64_t, 3>{5, 7, 3}, {16, 16, 16}, {17, 33, 20}, {40, 1, 65}}) {
       Tensor a = Tensor::empty(ta, {m, k}), b = Tensor::empty(tb, {k, n}), c = Tensor::empty(tc, {m, n});
       Tensor y = Tensor::zeros(tc, {2 * m, n});
       // Small whole numbers (exact in every type and order), large bytes for the integers.

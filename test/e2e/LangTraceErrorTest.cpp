@@ -13,7 +13,7 @@ unsigned mistakeLine;
 /// Marks the line it stands on as the one the error must name.
 #define HERE (mistakeLine = __LINE__)
 
-/// Launches a kernel over an f32 vector x, an i32 vector y and a 2-d f32 matrix m, and checks the sentence and its place.
+/// Launches a kernel over an f32 vector x, an i32 vector y and an f32 matrix m; checks the sentence and its place.
 void expectMistake(const std::function<void(View x, View y, View m)> &body, std::initializer_list<std::string> parts) {
   Tensor x = Tensor::zeros(f32, {8}), y = Tensor::zeros(i32, {8}), m = Tensor::zeros(f32, {4, 4});
   Kernel kernel("mistake(x, y, m)", [&](View a, View b, View c) { body(a, b, c); });
@@ -44,7 +44,8 @@ TEST(TraceErrors, ShapeMismatch) {
   }, {"shape mismatch", "[4]", "[5]", "do not broadcast"});
   expectMistake([](View x, View, View) { HERE; where(x.load({0}, {4}) > 0, zeros(f32, {3}), 1); },
                 {"shape mismatch", "[4]", "[3]"});
-  expectMistake([](View x, View, View) { HERE; broadcast(x.load({0}, {4}), {2, 3}); }, {"shape mismatch", "[4]", "[2, 3]"});
+  expectMistake([](View x, View, View) { HERE; broadcast(x.load({0}, {4}), {2, 3}); },
+                {"shape mismatch", "[4]", "[2, 3]"});
   expectMistake([](View x, View, View) { HERE; broadcast(x.load({0}, {4}), {1}); }, {"shape mismatch", "[4]", "[1]"});
   expectMistake([](View x, View, View) { HERE; reshape(x.load({0}, {4}), {3, 2}); },
                 {"shape mismatch", "[4]", "4 elements", "[3, 2]"});
@@ -82,7 +83,8 @@ TEST(TraceErrors, TypeMismatch) {
   }, {"+ is not defined for bool"});
   expectMistake([](View x, View, View) { HERE; any(x.load({0}, {4}), 0); }, {"any() needs a boolean tile", "f32"});
   expectMistake([](View x, View, View) { HERE; !x.load({0}, {4}); }, {"! needs a boolean tile", "f32"});
-  expectMistake([](View x, View, View) { HERE; fma(x.load({0}, {4}).to(f16), 1.0, 2.0); }, {"fma is not defined for f16"});
+  expectMistake([](View x, View, View) { HERE; fma(x.load({0}, {4}).to(f16), 1.0, 2.0); },
+                {"fma is not defined for f16"});
 }
 
 TEST(TraceErrors, Float8IsForStorage) {
@@ -92,7 +94,8 @@ TEST(TraceErrors, Float8IsForStorage) {
   }, {"no arithmetic on f8e4m3", ".to(f32)"});
   expectMistake([](View x, View, View) { HERE; exp(x.load({0}, {4}).to(f8e5m2)); }, {"no arithmetic on f8e5m2"});
   expectMistake([](View x, View, View) { HERE; max(x.load({0}, {4}).to(f8e5m2), 0); }, {"no arithmetic on f8e5m2"});
-  expectMistake([](View x, View, View) { HERE; Tile t = x.load({0}, {4}).to(f8e5m2) < 1.0; }, {"no arithmetic on f8e5m2"});
+  expectMistake([](View x, View, View) { HERE; Tile t = x.load({0}, {4}).to(f8e5m2) < 1.0; },
+                {"no arithmetic on f8e5m2"});
 }
 
 TEST(TraceErrors, Literals) {
@@ -102,9 +105,11 @@ TEST(TraceErrors, Literals) {
   expectMistake([](View, View y, View) { HERE; y.load({0}, {4}) + 0x80000000u; }, {"2147483648 does not fit i32"});
   expectMistake([](View, View y, View) { HERE; y.load({0}, {4}).to(i64) + 0xffffffffffffffffull; },
                 {"18446744073709551615 does not fit i64"});
-  expectMistake([](View, View y, View) { HERE; y.load({0xffffffffffffffffull}, {4}); }, {"18446744073709551615", "index"});
+  expectMistake([](View, View y, View) { HERE; y.load({0xffffffffffffffffull}, {4}); },
+                {"18446744073709551615", "index"});
   expectMistake([](View x, View, View) { HERE; x.load({0}, {4}) + true; }, {"a boolean where", "f32"});
-  expectMistake([](View x, View, View) { HERE; (x.load({0}, {4}) > 0) & 2; }, {"the number 2 where a boolean is expected"});
+  expectMistake([](View x, View, View) { HERE; (x.load({0}, {4}) > 0) & 2; },
+                {"the number 2 where a boolean is expected"});
   expectMistake([](View x, View, View) { HERE; x.load({1.5}, {4}); }, {"an index is an integer", "1.5"});
   expectMistake([](View, View y, View) { HERE; y.load({0}, {4}, -inf); }, {"inf", "i32"});
 }
@@ -126,7 +131,8 @@ TEST(TraceErrors, Shapes) {
     HERE; where(a, b, b);
   }, {"too large", "[2048, 2048]"});
   expectMistake([](View x, View, View) { HERE; x.load({0}, {}); }, {"at least one dimension"});
-  expectMistake([](View, View, View m) { HERE; m.load({0, 0}, {4}); }, {"[4]", "2 dimensions", "one extent per dimension"});
+  expectMistake([](View, View, View m) { HERE; m.load({0, 0}, {4}); },
+                {"[4]", "2 dimensions", "one extent per dimension"});
   expectMistake([](View, View, View m) { HERE; m.load({0}, {4, 4}); }, {"2 dimensions", "offsets", "not 1"});
 }
 
@@ -142,7 +148,8 @@ TEST(TraceErrors, Dimensions) {
   }, {"dimension 3"});
   expectMistake([](View, View, View) { HERE; iota(i32, {4, 4}, 2); }, {"dimension 2"});
   expectMistake([](View, View, View m) { HERE; transpose(m.load({0, 0}, {2, 2}), {0, 0}); }, {"names 0 twice"});
-  expectMistake([](View, View, View m) { HERE; transpose(m.load({0, 0}, {2, 2}), {0}); }, {"a permutation of as many", "1"});
+  expectMistake([](View, View, View m) { HERE; transpose(m.load({0, 0}, {2, 2}), {0}); },
+                {"a permutation of as many", "1"});
   expectMistake([](View, View, View m) { HERE; transpose(m.load({0, 0}, {2, 2}), {0, 2}); }, {"dimension 2"});
   expectMistake([](View x, View, View) { HERE; transpose(x.load({0}, {4})); }, {"needs a matrix", "[4]"});
   expectMistake([](View x, View, View) { HERE; slice(x.load({0}, {4}), 0, 2, 3); },
@@ -151,7 +158,8 @@ TEST(TraceErrors, Dimensions) {
   expectMistake([](View x, View, View) { HERE; slice(x.load({0}, {4}), 0, 0, 0); }, {"slice of 0 elements"});
   expectMistake([](View x, View, View) { HERE; slice(x.load({0}, {4}), 1, 0, 1); }, {"dimension 1"});
   expectMistake([](View, View, View) { HERE; concat({}, 0); }, {"concat() needs at least one tile"});
-  expectMistake([](View x, View, View) { HERE; scalar(x.load({0}, {4})); }, {"scalar() needs a tile of one element", "[4]"});
+  expectMistake([](View x, View, View) { HERE; scalar(x.load({0}, {4})); },
+                {"scalar() needs a tile of one element", "[4]"});
 }
 
 TEST(TraceErrors, Stores) {
@@ -160,11 +168,13 @@ TEST(TraceErrors, Stores) {
   expectMistake([](View x, View, View m) { HERE; m.store({0, 0}, x.load({0}, {4})); },
                 {"shape mismatch", "[4]", "2 dimensions", "reshape"});
   expectMistake([](View x, View, View) { HERE; x.store({0, 0}, x.load({0}, {4})); }, {"1 dimensions", "not 2"});
-  expectMistake([](View x, View, View) { HERE; x.gather({x.load({0}, {4})}); }, {"an index tile has an integer type", "f32"});
+  expectMistake([](View x, View, View) { HERE; x.gather({x.load({0}, {4})}); },
+                {"an index tile has an integer type", "f32"});
   expectMistake([](View, View, View m) { HERE; m.gather({iota(4)}); }, {"as many index tiles, not 1"});
   expectMistake([](View x, View, View) { HERE; x.gather({iota(4)}, iota(4)); }, {"a mask is boolean", "i32"});
   expectMistake([](View x, View, View) { HERE; x.scatter({iota(4)}, iota(4)); }, {"type mismatch", "storing i32"});
-  expectMistake([](View x, View, View) { HERE; x.load({x.load({0}, {4})}, {4}); }, {"an index is an integer scalar", "f32"});
+  expectMistake([](View x, View, View) { HERE; x.load({x.load({0}, {4})}, {4}); },
+                {"an index is an integer scalar", "f32"});
   expectMistake([](View x, View, View) { HERE; x.load({0}, {4}, x.load({0}, {4})); }, {"padding is a scalar", "[4]"});
   Kernel halves("halves(x)", [](View x) { x.atomic_add({iota(4)}, zeros(f16, {4})); });
   Tensor x = Tensor::zeros(f16, {4});
@@ -199,10 +209,12 @@ TEST(TraceErrors, Conditions) {
     HERE; if (x.at({0}) > 0)
       x.store({0}, zeros(f32, {1}));
   }, {"a tile cannot be a C++ condition", "where()", "if_()"});
-  expectMistake([](View x, View, View) { HERE; if_(x.load({0}, {4}) > 0, [] {}); }, {"if_() needs a boolean scalar", "any()"});
+  expectMistake([](View x, View, View) { HERE; if_(x.load({0}, {4}) > 0, [] {}); },
+                {"if_() needs a boolean scalar", "any()"});
   expectMistake([](View x, View, View) { HERE; if_(x.at({0}), [] {}); }, {"if_() needs a boolean scalar"});
   expectMistake([](View, View, View) { HERE; if_(2, [] {}); }, {"the number 2 where a boolean is expected"});
-  expectMistake([](View x, View, View) { HERE; device_assert(x.load({0}, {4}), "no"); }, {"device_assert() needs a boolean", "f32"});
+  expectMistake([](View x, View, View) { HERE; device_assert(x.load({0}, {4}), "no"); },
+                {"device_assert() needs a boolean", "f32"});
 }
 
 TEST(TraceErrors, LoopsAndScopes) {
@@ -259,9 +271,11 @@ TEST(TraceErrors, LoopsAndScopes) {
     Tile t = zeros(f32, {1});
     HERE; if_(x.size(0) > 3, [&] { t = x.load({0}, {4}); });
   }, {"changes from f32 of shape [1]", "across a branch"});
-  expectMistake([](View, View, View) { HERE; for (Index k : range(0, 10, 0)) (void)k; }, {"the step of a loop is at least 1, not 0"});
+  expectMistake([](View, View, View) { HERE; for (Index k : range(0, 10, 0)) (void)k; },
+                {"the step of a loop is at least 1, not 0"});
   expectMistake([](View, View, View) { HERE; for (Index k : range(0, 10, -2)) (void)k; }, {"at least 1, not -2"});
-  expectMistake([](View x, View, View) { HERE; for (Index k : range(x.at({0}))) (void)k; }, {"an index is an integer scalar", "f32"});
+  expectMistake([](View x, View, View) { HERE; for (Index k : range(x.at({0}))) (void)k; },
+                {"an index is an integer scalar", "f32"});
 }
 
 // What the trace cannot follow from one iteration to the next is refused, not guessed.
@@ -294,7 +308,8 @@ TEST(TraceErrors, TopLevelOnly) {
                 {"require() stands outside loops and branches"});
   expectMistake([](View, View, View) { for (Index k : range(3)) { (void)k; HERE; workspace(f32, {4}); } },
                 {"workspace() stands outside loops and branches"});
-  expectMistake([](View, View, View) { HERE; workspace(f32, {1, 1, 1, 1, 1, 1}); }, {"a workspace has 1 to 5 dimensions, not 6"});
+  expectMistake([](View, View, View) { HERE; workspace(f32, {1, 1, 1, 1, 1, 1}); },
+                {"a workspace has 1 to 5 dimensions, not 6"});
   expectMistake([](View, View, View) { HERE; require(iota(4) > 2, "x"); }, {"require() needs a boolean scalar"});
 }
 
@@ -339,7 +354,8 @@ TEST(TraceErrors, Combine) {
   }, {"must return a scalar of type f32"});
   expectMistake([](View x, View, View) {
     Tile t = x.load({0}, {4});
-    HERE; reduce({t, t}, 0, [](const std::vector<Tile> &a, const std::vector<Tile> &) { return std::vector<Tile>{a[0]}; });
+    CombineMany first = [](const std::vector<Tile> &a, const std::vector<Tile> &) { return std::vector<Tile>{a[0]}; };
+    HERE; reduce({t, t}, 0, first);
   }, {"returns 1 values for 2 tiles"});
   expectMistake([](View x, View, View) {
     Tile t = x.load({0}, {4});
@@ -397,7 +413,8 @@ TEST(TraceErrors, Signatures) {
     unsigned line = __LINE__ + 1;
     std::string text = errorOf([&] { Kernel("" + signature, [](View, View, Param) {}); });
     expectParts(text, parts);
-    expectParts(text, {"LangTraceErrorTest.cpp:" + std::to_string(line), "it looks like \"scale(x, y, factor, width=1024)\""});
+    expectParts(text, {"LangTraceErrorTest.cpp:" + std::to_string(line),
+                       "it looks like \"scale(x, y, factor, width=1024)\""});
   };
   refused("", {"has no parameter list"});
   refused("name", {"has no parameter list"});

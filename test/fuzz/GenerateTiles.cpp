@@ -203,6 +203,12 @@ void ProgramGenerator::elementwise() {
   } else if (kind == 2) { // the bits of one type seen as another
     Tile tile = withoutNaN(anyTile());
     Type from = typeOf(tile).getElementType(), to;
+    // MLIR 19 takes a bitcast of a bitcast for the first operand, whatever its type: something must stand between.
+    if (from.isInteger() && !from.isInteger(1))
+      tile = llvm::cast<Tile>(
+          b_.create<arith::AddIOp>(tile, b_.create<arith::ConstantOp>(SplatElementsAttr::get(
+                                             typeOf(tile), llvm::APInt(from.getIntOrFloatBitWidth(), 5))))
+              .getResult());
     switch (from.getIntOrFloatBitWidth()) {
     case 64: to = llvm::isa<FloatType>(from) ? Type(b_.getI64Type()) : Type(b_.getF64Type()); break;
     case 32: to = llvm::isa<FloatType>(from) ? Type(b_.getI32Type()) : Type(b_.getF32Type()); break;

@@ -178,7 +178,7 @@ void ProgramGenerator::makeArguments() {
     makeView(Role::input);
   for (int i = 0; i < outputs; ++i)
     makeView(Role::output);
-  if (random_.chance(15))
+  if (random_.chance(20))
     makeView(Role::atomic);
   auto scalar = [&](Type type, int64_t word) {
     unsigned number = kernel_.getNumArguments();
@@ -264,26 +264,28 @@ void ProgramGenerator::statement() {
       {4, &ProgramGenerator::dot},          {2, &ProgramGenerator::philox},        {9, &ProgramGenerator::store},
       {3, &ProgramGenerator::gather},       {3, &ProgramGenerator::scatter},       {4, &ProgramGenerator::atomic},
       {5, &ProgramGenerator::forLoop},      {2, &ProgramGenerator::accumulationLoop}, {4, &ProgramGenerator::branch},
-      {1, &ProgramGenerator::assertion},
+      {1, &ProgramGenerator::assertion},    {12, &ProgramGenerator::loadStatement}, {4, &ProgramGenerator::scalarStatement},
   };
-  int total = 12 + 4;
-  for (auto [weight, member] : kinds)
-    total += weight;
-  int at = random_.range(0, total - 1);
-  if ((at -= 12) < 0) {
-    load();
-    return;
-  }
-  if ((at -= 4) < 0) {
-    if (random_.chance(50))
-      pool_.indices.push_back(indexArithmetic());
-    else
-      pool_.scalars.push_back(scalarFromTile(Type()));
-    return;
-  }
-  for (auto [weight, member] : kinds)
-    if ((at -= weight) < 0)
-      return (this->*member)();
+  // A program that has everything has little of anything: each one likes some kinds and leaves out others.
+  if (likes_.empty())
+    for (size_t i = 0; i < std::size(kinds); ++i)
+      likes_.push_back(random_.pick({0, 1, 1, 1, 5}));
+  int total = 0;
+  for (auto [like, kind] : llvm::zip(likes_, kinds))
+    total += like * kind.first;
+  int at = random_.range(0, std::max(total - 1, 0));
+  for (auto [like, kind] : llvm::zip(likes_, kinds))
+    if ((at -= like * kind.first) < 0)
+      return (this->*kind.second)();
+}
+
+void ProgramGenerator::loadStatement() { load(); }
+
+void ProgramGenerator::scalarStatement() {
+  if (random_.chance(50))
+    pool_.indices.push_back(indexArithmetic());
+  else
+    pool_.scalars.push_back(scalarFromTile(Type()));
 }
 
 SmallVector<Value> ProgramGenerator::carriedValues() {

@@ -61,6 +61,8 @@ private:
   void makeWorkspace();
   void statements(int count);
   void statement();
+  void loadStatement();
+  void scalarStatement();
   void forLoop();
   void accumulationLoop();
   void branch();
@@ -137,6 +139,7 @@ private:
   mlir::func::FuncOp kernel_;
   std::vector<Type> elements_;   ///< this program's favourites
   std::vector<int64_t> extents_; ///< likewise
+  std::vector<int> likes_;       ///< how much this program likes each kind of statement
   std::vector<View> views_;
   std::vector<Value> stored_; ///< what a store or a loop has used
   llvm::DenseMap<Value, int64_t> exact_; ///< tiles of integers of at most this magnitude

@@ -79,7 +79,8 @@ Corpus readCorpus() {
     while (std::getline(file, line)) {
       if (line.starts_with("// -----") || (line.empty() && piece.find("\n}\n") != std::string::npos))
         finish();
-      else if (size_t start = line.find_first_not_of(' '); start != std::string::npos && line.compare(start, 2, "//") != 0)
+      else if (size_t start = line.find_first_not_of(' ');
+               start != std::string::npos && line.compare(start, 2, "//") != 0)
         piece += line + "\n";
     }
     finish();
@@ -90,8 +91,9 @@ Corpus readCorpus() {
 bool isWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
 /// Whether a value is used where it has not been defined yet. MLIR 19's own parser keeps a dangling use when an op
-/// refers forward to a value inside a region and a syntax error follows in that region: such texts never reach our code,
-/// and are left out. The test is made for text as the corpus writes it: `%a = ...` at the start of a line, `(%a: type)`.
+/// refers forward to a value inside a region and a syntax error follows in that region: such texts never reach our
+/// code, and are left out. The test is made for text as the corpus writes it: `%a = ...` at the start of a line, `(%a:
+/// type)`.
 bool refersForward(const std::string &text) {
   std::vector<std::set<std::string>> scopes(1);
   size_t firstUse = 0; // on this line: values before it are being defined
@@ -272,8 +274,8 @@ TEST(Mutation, NeverCrashesAndRoundTrips) {
   // By default the same mutations every time; a longer run starts elsewhere.
   uint64_t first = numberFromEnvironment("TENON_MUTATION_SEED", 1);
   uint64_t count = numberFromEnvironment("TENON_MUTATION_COUNT", 300000);
-  std::printf("%llu mutations of %zu pieces, seeds from %llu\n", static_cast<unsigned long long>(count), corpus.valid.size() + corpus.invalid.size(),
-              static_cast<unsigned long long>(first));
+  std::printf("%llu mutations of %zu pieces, seeds from %llu\n", static_cast<unsigned long long>(count),
+              corpus.valid.size() + corpus.invalid.size(), static_cast<unsigned long long>(first));
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     std::signal(signal, sayWhere);
 

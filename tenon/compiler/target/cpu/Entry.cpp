@@ -26,16 +26,16 @@ void emitRunFunction(ModuleOp target) {
     Value at = b.create<LLVM::GEPOp>(pointer, i64, entry->getArgument(3), ArrayRef<LLVM::GEPArg>{axis});
     return b.create<LLVM::LoadOp>(i64, at, 8);
   };
-  Value extent0 = extent(0), extent1 = extent(1);
+  Value extent1 = extent(1), extent2 = extent(2);
   Value one = b.create<arith::ConstantOp>(b.getI64IntegerAttr(1));
   auto loop = b.create<scf::ForOp>(entry->getArgument(1), entry->getArgument(2), one);
   b.create<func::ReturnOp>();
   b.setInsertionPoint(loop.getBody()->getTerminator());
   Value number = loop.getInductionVar();
-  Value pid0 = b.create<arith::RemUIOp>(number, extent0);
-  Value rest = b.create<arith::DivUIOp>(number, extent0);
+  Value pid2 = b.create<arith::RemUIOp>(number, extent2);
+  Value rest = b.create<arith::DivUIOp>(number, extent2);
   Value pid1 = b.create<arith::RemUIOp>(rest, extent1);
-  Value pid2 = b.create<arith::DivUIOp>(rest, extent1);
+  Value pid0 = b.create<arith::DivUIOp>(rest, extent1);
   b.create<func::CallOp>("instance", TypeRange{},
                          ValueRange{entry->getArgument(0), pid0, pid1, pid2, entry->getArgument(4),
                                     entry->getArgument(5)});

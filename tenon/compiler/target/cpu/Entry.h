@@ -6,7 +6,8 @@
 
 namespace tenon::cpu {
 
-/// Emits `tenon_run`: a range of program instances, numbered with axis 0 fastest, calling `instance` for each.
+/// Emits `tenon_run`: a range of program instances, calling `instance` for each. The last axis runs fastest, as the last
+/// dimension of memory does: neighbours in time are neighbours in memory.
 void emitRunFunction(mlir::ModuleOp target);
 
 } // namespace tenon::cpu

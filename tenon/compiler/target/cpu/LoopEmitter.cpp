@@ -104,6 +104,29 @@ Value LoopEmitter::stringConstant(StringRef text) {
   return b_.create<LLVM::AddressOfOp>(LLVM::LLVMPointerType::get(b_.getContext()), name);
 }
 
+Buffer LoopEmitter::constantBuffer(arith::ConstantOp constant) {
+  Buffer buffer = withShape({{}, {}, {}, elementOf(constant)}, shapeOf(constant));
+  Type stored = scratchType(buffer.element);
+  SmallVector<Attribute> values;
+  for (Attribute value : llvm::cast<DenseElementsAttr>(constant.getValue()).getValues<Attribute>()) {
+    if (auto number = llvm::dyn_cast<FloatAttr>(value))
+      values.push_back(b_.getFloatAttr(stored, number.getValueAsDouble()));
+    else
+      values.push_back(
+          b_.getIntegerAttr(stored, llvm::cast<IntegerAttr>(value).getValue().zext(stored.getIntOrFloatBitWidth())));
+  }
+  auto data = DenseElementsAttr::get(RankedTensorType::get({static_cast<int64_t>(values.size())}, stored), values);
+  std::string name = "data_" + std::to_string(nextConstant_++);
+  {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(target_.getBody());
+    b_.create<LLVM::GlobalOp>(LLVM::LLVMArrayType::get(stored, values.size()), /*isConstant=*/true,
+                              LLVM::Linkage::Internal, name, data, /*alignment=*/64);
+  }
+  buffer.pointer = b_.create<LLVM::AddressOfOp>(LLVM::LLVMPointerType::get(b_.getContext()), name);
+  return buffer;
+}
+
 void LoopEmitter::callRuntime(StringRef name, ArrayRef<Value> arguments) {
   if (!target_.lookupSymbol(name)) {
     OpBuilder::InsertionGuard guard(b_);
@@ -188,6 +211,33 @@ bool LoopEmitter::canJoin(ArrayRef<int64_t> shape, int reduceDim, bool scalarOnl
         if (!pullsInPlace(sink, other.value))
           return false;
 
+  // A loop-carried buffer that this root overwrites in place: whatever the group reads of it must be the same element.
+  if (!root.op) {
+    llvm::DenseSet<Value> visited;
+    std::function<bool(Value, Value)> safe = [&](Value sink, Value tile) {
+      if (!isTile(tile) || !visited.insert(tile).second)
+        return true;
+      if (auto found = buffers_.find(tile); found != buffers_.end())
+        return found->second.pointer != root.buffer.pointer || pullsInPlace(sink, tile);
+      Operation *op = tile.getDefiningOp();
+      return !op || !isPulled(op) ||
+             llvm::all_of(op->getOperands(), [&](Value operand) { return safe(sink, operand); });
+    };
+    for (const NestRoot &other : group.roots) {
+      visited.clear();
+      SmallVector<Value> otherSinks;
+      if (other.op)
+        llvm::append_range(otherSinks, other.op->getOperands());
+      else if (Operation *op = other.value.getDefiningOp(); op && isElementwise(op))
+        llvm::append_range(otherSinks, op->getOperands());
+      else
+        otherSinks.push_back(other.value);
+      for (Value sink : otherSinks)
+        if (!safe(sink, sink))
+          return false;
+    }
+  }
+
   // Memory: what this root reads must not be written by the group before it, and the other way round, unless it is the
   // very same element.
   auto sameWindow = [&](Operation *load, Operation *store) {
@@ -200,12 +250,12 @@ bool LoopEmitter::canJoin(ArrayRef<int64_t> shape, int reduceDim, bool scalarOnl
     Value written = other.op ? viewWrittenBy(other.op) : Value();
     if (written)
       for (Operation *read : reads)
-        if (placement_.mayAlias(written, viewReadBy(read)))
+        if (placement_.mayAlias(written, viewReadBy(read)) && !areDisjointWindows(other.op, read))
           return false;
     Value writes = root.op ? viewWrittenBy(root.op) : Value();
     if (!writes)
       continue;
-    if (written && placement_.mayAlias(written, writes))
+    if (written && placement_.mayAlias(written, writes) && !areDisjointWindows(other.op, root.op))
       return false;
     // What the group reads and this root writes: fine only in place.
     SmallVector<Value> otherSinks;
@@ -220,6 +270,7 @@ bool LoopEmitter::canJoin(ArrayRef<int64_t> shape, int reduceDim, bool scalarOnl
           !visited.insert(tile).second)
         return true;
       if (Value view = viewReadBy(op); view && placement_.mayAlias(view, writes) &&
+                                       !areDisjointWindows(op, root.op) &&
                                        !(sameWindow(op, root.op) && pullsInPlace(sink, tile)))
         return false;
       return llvm::all_of(op->getOperands(), [&](Value operand) { return safe(sink, operand); });
@@ -274,10 +325,7 @@ LogicalResult LoopEmitter::emitScalarOp(Operation &op) {
   if (auto constant = llvm::dyn_cast<arith::ConstantOp>(op)) {
     Type type = registerType(constant.getType());
     if (type != constant.getType()) {
-      llvm::APFloat value = llvm::cast<FloatAttr>(constant.getValue()).getValue();
-      bool losesInfo;
-      value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-      scalars_[constant] = constantLike(b_, type, value.convertToDouble());
+      scalars_[constant] = constantLike(b_, type, llvm::cast<FloatAttr>(constant.getValue()).getValueAsDouble());
     } else if (type.isIndex()) {
       scalars_[constant] = index(llvm::cast<IntegerAttr>(constant.getValue()).getInt());
     } else {
@@ -394,6 +442,11 @@ LogicalResult LoopEmitter::emitOp(Operation &op) {
       .Default([&](Operation *other) -> LogicalResult {
         if (isPulled(other)) {
           Value value = other->getResult(0);
+          if (auto constant = llvm::dyn_cast<arith::ConstantOp>(other);
+              constant && !llvm::isa<SplatElementsAttr>(constant.getValue())) {
+            buffers_[value] = constantBuffer(constant);
+            return success();
+          }
           auto reshape = llvm::dyn_cast<tile::ReshapeOp>(other);
           if (placement_.needsBuffer(value) && !(reshape && !isUnitReshape(reshape))) {
             Buffer buffer = bufferFor(value);

@@ -5,6 +5,7 @@
 #include "tenon/compiler/target/cpu/Isa.h"
 #include "tenon/compiler/target/cpu/Placement.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -92,6 +93,8 @@ private:
 
   /// Computes a tile into its buffer at this place in the program (joining the nest in the making).
   void materialize(mlir::Value tile, const Buffer &buffer);
+  /// A constant with different elements: read from the program's data.
+  Buffer constantBuffer(mlir::arith::ConstantOp constant);
   /// The buffer to put a value into: one chosen for it beforehand (a loop-carried one) or a new one.
   Buffer bufferFor(mlir::Value tile);
   /// Whether every way from `source` to `sink` goes through element-wise ops only, so both have the same index.
@@ -113,7 +116,7 @@ private:
   std::optional<NestGroup> pending_;
   std::vector<std::string> remarks_;
   int64_t usedScratch_ = 64, peakScratch_ = 64; ///< the first 64 bytes take accesses that are switched off
-  int64_t nextWorkspaceWord_ = 0;
+  int64_t nextWorkspaceWord_ = 0, nextConstant_ = 0;
 };
 
 } // namespace tenon::cpu

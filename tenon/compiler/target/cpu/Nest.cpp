@@ -93,6 +93,7 @@ SmallVector<Value> Nest::loop(int64_t begin, int64_t end, int64_t step, ArrayRef
   levels_.back().anchor = op;
   levels_.push_back(Level(op.getBody()));
   depths_[op.getInductionVar()] = levels_.size() - 1;
+  setInsertion(levels_.size() - 1);
   SmallVector<Value> yields = body(op.getInductionVar(), op.getRegionIterArgs());
   setInsertion(levels_.size() - 1);
   if (!inits.empty())
@@ -312,15 +313,7 @@ Value Nest::computeHere(Value tile, const Coords &coords) {
     auto splat = llvm::cast<SplatElementsAttr>(constant.getValue());
     Type element = registerType(type.getElementType());
     if (llvm::isa<FloatType>(element))
-      return constantLike(b_, element, splat.getSplatValue<llvm::APFloat>().isNaN()
-                                           ? std::numeric_limits<double>::quiet_NaN()
-                                           : [&] {
-                                               llvm::APFloat value = splat.getSplatValue<llvm::APFloat>();
-                                               bool losesInfo;
-                                               value.convert(llvm::APFloat::IEEEdouble(),
-                                                             llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-                                               return value.convertToDouble();
-                                             }());
+      return constantLike(b_, element, splat.getSplatValue<FloatAttr>().getValueAsDouble());
     return b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(splat.getSplatValue<Attribute>()));
   }
   if (auto splat = llvm::dyn_cast<tile::SplatOp>(op))

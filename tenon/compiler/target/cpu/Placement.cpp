@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 #include <set>
 
@@ -76,6 +77,44 @@ bool isRoot(Operation *op) {
   return llvm::any_of(op->getOperands(), isTile) || llvm::any_of(op->getResults(), isTile);
 }
 
+bool areDisjointWindows(Operation *a, Operation *b) {
+  struct Window {
+    Value view;
+    OperandRange offsets;
+    ArrayRef<int64_t> shape;
+  };
+  auto windowOf = [](Operation *op) -> std::optional<Window> {
+    if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
+      return Window{load.getView(), load.getOffsets(), load.getType().getShape()};
+    if (auto store = llvm::dyn_cast<tile::StoreOp>(op))
+      return Window{store.getView(), store.getOffsets(), store.getValue().getType().getShape()};
+    return std::nullopt;
+  };
+  auto first = windowOf(a), second = windowOf(b);
+  if (!first || !second || first->view != second->view)
+    return false;
+  // An offset as something unknown plus a constant.
+  auto split = [](Value offset) -> std::pair<Value, int64_t> {
+    llvm::APInt constant;
+    if (matchPattern(offset, m_ConstantInt(&constant)))
+      return {Value(), constant.getSExtValue()};
+    if (auto sum = offset.getDefiningOp<arith::AddIOp>(); sum && matchPattern(sum.getRhs(), m_ConstantInt(&constant)))
+      return {sum.getLhs(), constant.getSExtValue()};
+    return {offset, 0};
+  };
+  for (auto [x, y, extentX, extentY] :
+       llvm::zip(first->offsets, second->offsets, first->shape, second->shape)) {
+    auto [baseX, atX] = split(x);
+    auto [baseY, atY] = split(y);
+    // Far from the ends of 64 bits, where the sum with the base cannot wrap for one and not for the other inside a view.
+    constexpr int64_t far = int64_t(1) << 40;
+    if (baseX == baseY && std::abs(atX) < far && std::abs(atY) < far &&
+        (atX <= atY ? atY - atX >= extentX : atX - atY >= extentY))
+      return true;
+  }
+  return false;
+}
+
 Value viewReadBy(Operation *op) {
   if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
     return load.getView();
@@ -118,6 +157,38 @@ bool Placement::writesBetween(Value view, int first, int last, Block &block) {
   return false;
 }
 
+/// What `op` writes it must not still pull from memory: a store that moves a window by one would read what it has just
+/// written. Only element for element, in the very same window, is that right.
+void Placement::keepFromOwnWrites(Operation &op) {
+  Value written = viewWrittenBy(&op);
+  if (!written)
+    return;
+  SmallVector<std::pair<Value, bool>> work; // a value, and whether its elements are wanted where they are
+  for (Value operand : op.getOperands())
+    work.push_back({operand, true});
+  std::set<std::pair<void *, bool>> seen;
+  while (!work.empty()) {
+    auto [value, inPlace] = work.pop_back_val();
+    Operation *definition = value.getDefiningOp();
+    if (!isTile(value) || !definition || definition->getBlock() != op.getBlock() || !isPulled(definition) ||
+        buffered_.contains(value) || !seen.insert({value.getAsOpaquePointer(), inPlace}).second)
+      continue;
+    if (Value read = viewReadBy(definition); read && mayAlias(read, written)) {
+      auto load = llvm::dyn_cast<tile::LoadOp>(definition);
+      auto store = llvm::dyn_cast<tile::StoreOp>(op);
+      bool sameWindow = load && store && read == written && llvm::equal(load.getOffsets(), store.getOffsets()) &&
+                        load.getType().getShape() == store.getValue().getType().getShape();
+      if (!sameWindow || !inPlace) {
+        buffered_.insert(value);
+        reasons_.push_back({value, "memory that it may have been read from is written by its own use"});
+        continue;
+      }
+    }
+    for (Value operand : definition->getOperands())
+      work.push_back({operand, inPlace && isElementwise(definition)});
+  }
+}
+
 void Placement::visitBlock(Block &block) {
   // Forward: what can be one loop has one level; a reduction, or anything that makes loops of its own, starts the next.
   llvm::DenseMap<Value, int> level;
@@ -157,6 +228,9 @@ void Placement::visitBlock(Block &block) {
         }
   }
 
+  for (Operation &op : block)
+    keepFromOwnWrites(op);
+
   // Backward: by how many levels each pulled value is needed, and where last.
   llvm::DenseMap<Value, std::set<int>> levels;
   llvm::DenseMap<Value, int> lastUse;
@@ -168,15 +242,15 @@ void Placement::visitBlock(Block &block) {
     auto &needed = levels[value];
     int &last = lastUse[value] = position[&op];
     for (Operation *user : value.getUsers()) {
+      if (auto reshape = llvm::dyn_cast<tile::ReshapeOp>(user); reshape && !isUnitReshape(reshape)) {
+        buffered_.insert(value);
+        reasons_.push_back({value, "it is reshaped across dimensions"});
+      }
       Operation *here = block.findAncestorOpInBlock(*user);
       if (here != user) {
         crossesBlocks = true;
         last = std::max(last, position[here]);
         continue;
-      }
-      if (auto reshape = llvm::dyn_cast<tile::ReshapeOp>(user); reshape && !isUnitReshape(reshape)) {
-        buffered_.insert(value);
-        reasons_.push_back({value, "it is reshaped across dimensions"});
       }
       if (isPulled(user) && !buffered_.contains(user->getResult(0))) {
         needed.insert(levels[user->getResult(0)].begin(), levels[user->getResult(0)].end());

@@ -33,6 +33,7 @@ public:
 
 private:
   void visitBlock(mlir::Block &block);
+  void keepFromOwnWrites(mlir::Operation &op);
   bool writesBetween(mlir::Value view, int first, int last, mlir::Block &block);
 
   bool noOverlap_;
@@ -47,6 +48,9 @@ bool isPulled(mlir::Operation *op);
 bool isRoot(mlir::Operation *op);
 /// A reshape that only adds or removes dimensions of size 1.
 bool isUnitReshape(tile::ReshapeOp op);
+/// Whether two windows (tile.load, tile.store) of one view have no element in common: in some dimension their offsets are
+/// a known distance apart, at least the lower one's extent.
+bool areDisjointWindows(mlir::Operation *a, mlir::Operation *b);
 /// The view an op reads or writes, or null.
 mlir::Value viewReadBy(mlir::Operation *op);
 mlir::Value viewWrittenBy(mlir::Operation *op);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: %lower %s | FileCheck %s
+
+// Every index is compared with the view's size (negative ones are large unsigned numbers); what is outside or masked
+// off reads scratch memory, and the result there is the padding.
+// CHECK-LABEL: func.func private @instance
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %{{.*}}, %{{.*}} : vector<32xi64>
+// CHECK: %[[OK:.*]] = arith.andi %{{.*}}, %[[INSIDE]] : vector<32xi1>
+// CHECK: %[[WHERE:.*]] = llvm.select %[[OK]]
+// CHECK: %[[ELEMENTS:.*]] = llvm.intr.masked.gather %[[WHERE]]
+// CHECK: arith.select %[[OK]], %[[ELEMENTS]]
+func.func @gather(%x: !tile.view<1, f32>, %i: !tile.view<1, i32> {tile.unit_stride = 0 : i64},
+                  %y: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %n: i32, %p: f32) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %indices = tile.load %i[%c0] : !tile.view<1, i32> -> tensor<64xi32>
+  %limit = tile.splat %n : i32 -> tensor<64xi32>
+  %mask = arith.cmpi slt, %indices, %limit : tensor<64xi32>
+  %t = tile.gather %x[%indices : tensor<64xi32>] mask %mask : tensor<64xi1> padding %p : f32
+    : !tile.view<1, f32> -> tensor<64xf32>
+  tile.store %t, %y[%c0] : tensor<64xf32>, !tile.view<1, f32>
+  return
+}
+
+// -----
+
+// Atomics are scalar code, one element after the other, each behind its bounds test.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c1 {
+// CHECK: %[[OK:.*]] = arith.cmpi ult, %{{.*}} : i64
+// CHECK: scf.if %[[OK]]
+// CHECK: llvm.atomicrmw add %{{.*}}, %{{.*}} seq_cst : !llvm.ptr, i32
+func.func @atomic_add(%x: !tile.view<1, i32>) attributes {tile.no_overlap} {
+  %one = arith.constant dense<1> : tensor<64xi32>
+  %indices = tile.iota 0 : tensor<64xi32>
+  %old = tile.atomic_rmw add %one, %x[%indices : tensor<64xi32>] : tensor<64xi32>, !tile.view<1, i32>
+  return
+}
+
+// -----
+
+// The largest float so far, NaN included: LLVM's atomic fmax would drop it, so a compare-exchange loop on the bits.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.while
+// CHECK: arith.maximumf
+// CHECK: llvm.cmpxchg {{.*}} seq_cst monotonic : !llvm.ptr, i32
+func.func @atomic_maximum(%x: !tile.view<1, f32>, %v: f32) attributes {tile.no_overlap} {
+  %value = tile.splat %v : f32 -> tensor<4xf32>
+  %indices = tile.iota 0 : tensor<4xi32>
+  %old = tile.atomic_rmw max %value, %x[%indices : tensor<4xi32>] : tensor<4xf32>, !tile.view<1, f32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func private @instance
+// CHECK: llvm.cmpxchg {{.*}} seq_cst monotonic : !llvm.ptr, i64
+func.func @compare_exchange(%x: !tile.view<1, f64>, %v: f64) attributes {tile.no_overlap} {
+  %value = tile.splat %v : f64 -> tensor<1xf64>
+  %indices = tile.iota 0 : tensor<1xi64>
+  %old = tile.atomic_cas %value, %value, %x[%indices : tensor<1xi64>] : tensor<1xf64>, !tile.view<1, f64>
+  return
+}

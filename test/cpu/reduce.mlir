@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: %lower %s | FileCheck %s
+
+// Over the last dimension: vectors along it, combined across their lanes by halves after the loop. The sum starts at
+// -0, which changes no sum, not even that of nothing but -0.
+// CHECK-LABEL: func.func private @instance
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<-0.000000e+00> : vector<32xf32>
+// CHECK: scf.for %{{.*}} = %c0 to %c4 step %c1 {
+// CHECK: %[[SUM:.*]] = scf.for %{{.*}} = %c0 to %c64 step %c32 iter_args(%{{.*}} = %[[ZERO]])
+// CHECK: %[[LOW:.*]] = vector.extract_strided_slice %[[SUM]] {offsets = [0], sizes = [16]
+// CHECK: %[[HIGH:.*]] = vector.extract_strided_slice %[[SUM]] {offsets = [16], sizes = [16]
+// CHECK: arith.addf %[[LOW]], %[[HIGH]] : vector<16xf32>
+// CHECK: llvm.store %{{.*}} : f32
+func.func @last(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32>)
+    attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<4x64xf32>
+  %s = tile.reduce %t dim 1 : (tensor<4x64xf32>) -> tensor<4x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %s, %y[%c0, %c0] : tensor<4x1xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// Over the first: the reduced dimension is the innermost loop, the vector runs along the kept one, and nothing is
+// combined across lanes.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c32 {
+// CHECK: %[[SUM:.*]] = scf.for %{{.*}} = %c0 to %c8 step %c1 iter_args
+// CHECK-NOT: vector.extract
+// CHECK: llvm.store %[[SUM]], %{{.*}} : vector<32xf32>
+func.func @first(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32>)
+    attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<8x64xf32>
+  %s = tile.reduce %t dim 0 : (tensor<8x64xf32>) -> tensor<1x64xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %s, %y[%c0, %c0] : tensor<1x64xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// Two reductions of one tile are one loop with two accumulators.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.if
+// CHECK: %[[BOTH:.*]]:2 = scf.for %{{.*}} = %c0 to %c128 step %c32 iter_args(%[[S:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}) -> (vector<32xf32>, vector<32xf32>)
+// CHECK-COUNT-1: llvm.load
+// CHECK-DAG: arith.addf %[[S]]
+// CHECK-DAG: arith.maximumf %[[M]]
+// CHECK: scf.yield
+func.func @two(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, f32>)
+    attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = tile.load %x[%c0] : !tile.view<1, f32> -> tensor<128xf32>
+  %s = tile.reduce %t dim 0 : (tensor<128xf32>) -> tensor<1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  %m = tile.reduce %t dim 0 : (tensor<128xf32>) -> tensor<1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %s, %y[%c0] : tensor<1xf32>, !tile.view<1, f32>
+  tile.store %m, %y[%c1] : tensor<1xf32>, !tile.view<1, f32>
+  return
+}
+
+// -----
+
+// A combination without a known neutral element: the first vector is peeled off and starts the loop.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.if
+// CHECK: %[[FIRST:.*]] = llvm.load {{.*}} -> vector<32xf32>
+// CHECK: scf.for %{{.*}} = %c32 to %c128 step %c32 iter_args(%{{.*}} = %[[FIRST]])
+func.func @no_neutral_element(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, f32>)
+    attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%c0] : !tile.view<1, f32> -> tensor<128xf32>
+  %s = tile.reduce %t dim 0 : (tensor<128xf32>) -> tensor<1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %larger = arith.cmpf ogt, %a, %b : f32
+    %c = arith.select %larger, %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %s, %y[%c0] : tensor<1xf32>, !tile.view<1, f32>
+  return
+}
