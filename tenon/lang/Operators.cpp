@@ -26,7 +26,7 @@ bool isIndexValue(const Arg &arg) { return arg.kind == Arg::Kind::tile && valueO
 bool isScalar(const Arg &arg) { return arg.kind == Arg::Kind::tile && shapeOf(valueOf(arg.handle)).empty(); }
 
 /// The element type that the operands agree on. Rules, in order: C++ numbers adapt to anything; a float scalar adapts to
-/// a float tile; an Index meets integers as i64; otherwise types must be equal.
+/// a float tile, and an f64 one to another float scalar; an Index meets integers as i64; otherwise types must be equal.
 DType commonType(llvm::ArrayRef<Arg> args, const SourceLine &where) {
   std::optional<DType> type;
   bool typeIsScalar = true, anyIndex = false;
@@ -41,7 +41,11 @@ DType commonType(llvm::ArrayRef<Arg> args, const SourceLine &where) {
     if (!type || (typeIsScalar && !scalar && isFloat(*type) && isFloat(arg.handle.dtype))) {
       type = arg.handle.dtype;
       typeIsScalar = scalar;
-    } else if (*type != arg.handle.dtype && !(scalar && isFloat(*type) && isFloat(arg.handle.dtype))) {
+    } else if (scalar && typeIsScalar && isFloat(*type) && isFloat(arg.handle.dtype) &&
+               (*type == DType::f64 || arg.handle.dtype == DType::f64)) {
+      if (*type == DType::f64) // a run-time Scalar adapts to an element, whichever comes first
+        type = arg.handle.dtype;
+    } else if (*type != arg.handle.dtype && !(scalar && !typeIsScalar && isFloat(*type) && isFloat(arg.handle.dtype))) {
       throw Error(where, "type mismatch: " + std::string(nameOf(*type)) + " and " +
                              std::string(nameOf(arg.handle.dtype)) + "; convert one of them with .to()");
     }

@@ -34,8 +34,8 @@ private:
   bool cold_ = false;
 };
 
-/// A copy with buffers of its own. Strides are kept, and views that share memory through one buffer share it in the copy
-/// too: an in-place argument stays one.
+/// A copy with buffers of its own. Strides are kept, and views of one buffer share their memory in the copy too: an
+/// in-place argument stays one.
 Arguments copyArguments(const Arguments &arguments);
 
 } // namespace tenon

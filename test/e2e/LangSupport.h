@@ -32,14 +32,6 @@ protected:
   INSTANTIATE_TEST_SUITE_P(Targets, Suite, testing::Values(Target::cpu, Target::interpreter),                          \
                            [](const auto &info) { return std::string(nameOf(info.param)); })
 
-/// Whether to leave out what is known to fail on this target; --gtest_also_run_disabled_tests leaves nothing out.
-inline bool isOpenOn(Target target, Target defective = Target::cpu) {
-  return target == defective && !GTEST_FLAG_GET(also_run_disabled_tests);
-}
-#define TENON_OPEN_ON_CPU(defect)                                                                                      \
-  if (isOpenOn(GetParam()))                                                                                            \
-  GTEST_SKIP() << "open on the CPU: " << defect
-
 /// Calls visit(index) for every index of a shape, in row-major order.
 inline void forEachIndex(std::span<const int64_t> sizes,
                          const std::function<void(const std::vector<int64_t> &)> &visit) {

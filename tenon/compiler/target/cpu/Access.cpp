@@ -426,11 +426,17 @@ void Nest::check(tile::AssertOp op, const Coords &coords) {
   auto branch = b_.create<scf::IfOp>(fails, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPoint(branch.thenBlock()->getTerminator());
-  std::string where;
+  std::string where = "unknown place";
   if (auto loc = llvm::dyn_cast<FileLineColLoc>(op.getLoc()))
-    where = " (" + loc.getFilename().str() + ":" + std::to_string(loc.getLine()) + ")";
-  SmallVector<Value> arguments = {e_.contextPointer(), e_.stringConstant(op.getMessage().str() + where)};
+    where = loc.getFilename().str() + ":" + std::to_string(loc.getLine());
+  Buffer element = e_.allocate({std::max<int64_t>(1, coords.size())}, b_.getI64Type());
+  for (auto [d, coord] : llvm::enumerate(coords))
+    b_.create<LLVM::StoreOp>(toI64(b_, coord.base),
+                             elementPointer(b_, element.pointer, constantBits(b_, b_.getI64Type(), d), b_.getI64Type()));
+  SmallVector<Value> arguments = {e_.contextPointer(), e_.stringConstant(op.getMessage()), e_.stringConstant(where)};
   llvm::append_range(arguments, e_.programIds());
+  arguments.push_back(constantBits(b_, b_.getI64Type(), isTile ? coords.size() : 0));
+  arguments.push_back(element.pointer);
   e_.callRuntime("tenon_assert_failed", arguments);
 }
 

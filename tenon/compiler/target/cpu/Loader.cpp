@@ -2,6 +2,7 @@
 #include "tenon/compiler/target/cpu/Loader.h"
 
 #include "tenon/base/Error.h"
+#include "tenon/base/TileText.h"
 
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
@@ -16,53 +17,29 @@ using namespace llvm::orc;
 namespace tenon::cpu {
 namespace {
 
-std::string ids(int64_t i, int64_t j, int64_t k) {
-  return "(" + std::to_string(i) + ", " + std::to_string(j) + ", " + std::to_string(k) + ")";
-}
-
 //===--- What compiled code calls ---------------------------------------------------------------------------------===//
 
-void assertFailed(void *context, const char *message, int64_t i, int64_t j, int64_t k) {
-  static_cast<LaunchContext *>(context)->assertFailed("assertion failed: " + std::string(message) + ", program " +
-                                                      ids(i, j, k));
+void assertFailed(void *context, const char *message, const char *place, int64_t i, int64_t j, int64_t k, int64_t rank,
+                  const int64_t *element) {
+  int64_t program[] = {i, j, k};
+  static_cast<LaunchContext *>(context)->assertFailed(
+      assertionText(message, place, program, {element, static_cast<size_t>(rank)}));
 }
 
-std::string element(const std::string &type, const void *data, int64_t at) {
-  auto text = [](auto value) {
-    std::ostringstream out;
-    out << value;
-    return out.str();
-  };
-  if (type == "f64") return text(static_cast<const double *>(data)[at]);
-  if (type == "f32") return text(static_cast<const float *>(data)[at]);
-  if (type == "bool") return static_cast<const uint8_t *>(data)[at] ? "true" : "false";
-  if (type == "i64") return text(static_cast<const int64_t *>(data)[at]);
-  if (type == "i32") return text(static_cast<const int32_t *>(data)[at]);
-  if (type == "i16") return text(static_cast<const int16_t *>(data)[at]);
-  if (type == "i8") return text(static_cast<int>(static_cast<const int8_t *>(data)[at]));
-  if (type == "u64") return text(static_cast<const uint64_t *>(data)[at]);
-  if (type == "u32") return text(static_cast<const uint32_t *>(data)[at]);
-  if (type == "u16") return text(static_cast<const uint16_t *>(data)[at]);
-  return text(static_cast<unsigned>(static_cast<const uint8_t *>(data)[at]));
-}
-
-/// Nested brackets, row-major, at most 64 elements.
-void printTile(std::string &out, const std::string &type, const std::vector<int64_t> &shape, size_t dim,
-               const void *data, int64_t &at) {
-  if (dim == shape.size()) {
-    out += element(type, data, at++);
-    return;
-  }
-  out += "[";
-  for (int64_t i = 0; i < shape[dim]; ++i) {
-    if (at >= 64) {
-      out += i ? ", ..." : "...";
-      break;
-    }
-    out += i ? ", " : "";
-    printTile(out, type, shape, dim + 1, data, at);
-  }
-  out += "]";
+/// One element as it lies in scratch memory.
+std::string elementText(const std::string &type, const void *data, int64_t at) {
+  auto read = [&]<class T>(T) { return static_cast<const T *>(data)[at]; };
+  if (type == "f64") return numberText(read(double()));
+  if (type == "f32") return numberText(read(float()));
+  if (type == "bool") return read(uint8_t()) ? "true" : "false";
+  if (type == "i64") return std::to_string(read(int64_t()));
+  if (type == "i32") return std::to_string(read(int32_t()));
+  if (type == "i16") return std::to_string(read(int16_t()));
+  if (type == "i8") return std::to_string(read(int8_t()));
+  if (type == "u64") return std::to_string(read(uint64_t()));
+  if (type == "u32") return std::to_string(read(uint32_t()));
+  if (type == "u16") return std::to_string(read(uint16_t()));
+  return std::to_string(read(uint8_t()));
 }
 
 void print(void *context, const char *label, const char *description, const void *data, int64_t i, int64_t j, int64_t k) {
@@ -72,10 +49,9 @@ void print(void *context, const char *label, const char *description, const void
   std::vector<int64_t> shape;
   for (int64_t extent; words >> extent;)
     shape.push_back(extent);
-  std::string text = std::string(label) + " " + ids(i, j, k) + ": ";
-  int64_t at = 0;
-  printTile(text, type, shape, 0, data, at);
-  static_cast<LaunchContext *>(context)->print(text);
+  int64_t program[] = {i, j, k};
+  std::string text = tileText(shape, [&](int64_t at) { return elementText(type, data, at); });
+  static_cast<LaunchContext *>(context)->print(std::string(label) + " " + tupleText(program) + ": " + text);
 }
 
 //===--- One linker for the process -------------------------------------------------------------------------------===//
