@@ -119,13 +119,13 @@ Variant parseVariant(const std::string &check) {
   return variant;
 }
 
-/// Compiles and launches as Launch.cpp does. Returns what went wrong or "".
-std::string runOnCpu(ModuleOp program, const Variant &variant, Launch &launch, std::string &guardDamage) {
+/// Throws what compilation throws. With `emit`, null.
+std::shared_ptr<jit::Executable> compile(ModuleOp program, const Variant &variant, jit::EmitRequest *emit) {
   auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
   tile::loadTileDialects(*context);
   auto module = parseSourceString<ModuleOp>(printed(program), ParserConfig(context.get()));
   if (!module)
-    return "its text does not parse";
+    throw Error("its text does not parse");
   func::FuncOp kernel = kernelOf(*module);
   if (variant.noOverlap)
     kernel->setAttr(tile::noOverlapAttr, UnitAttr::get(context.get()));
@@ -136,11 +136,16 @@ std::string runOnCpu(ModuleOp program, const Variant &variant, Launch &launch, s
   options.isa = variant.isa;
   options.useDiskCache = false;
   CompileReport report;
+  auto executable = jit::compileTileIr(std::move(context), std::move(module), Target::cpu, options, report, emit);
+  for (const auto &phase : report.phases)
+    times()[phase.name] += phase.milliseconds;
+  return executable;
+}
+
+/// Compiles and launches as Launch.cpp does. Returns what went wrong or "".
+std::string runOnCpu(ModuleOp program, const Variant &variant, Launch &launch, std::string &guardDamage) {
   try {
-    auto executable =
-        jit::compileTileIr(std::move(context), std::move(module), Target::cpu, options, report, nullptr);
-    for (const auto &phase : report.phases)
-      times()[phase.name] += phase.milliseconds;
+    auto executable = compile(program, variant, nullptr);
     launch.reset();
     std::vector<int64_t> words = launch.words();
     jit::Executable::Plan plan = executable->plan(words);
@@ -249,6 +254,16 @@ std::optional<Failure> runCheck(ModuleOp program, const std::string &check) {
   if (auto where = launch.difference(expected, hasLooseZeros(program)))
     return fail("mismatch", *where);
   return std::nullopt;
+}
+
+std::string emitted(ModuleOp program, const std::string &check, const std::string &phase) {
+  jit::EmitRequest request{phase, ""};
+  try {
+    compile(program, parseVariant(check), &request);
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+  return request.text;
 }
 
 std::vector<std::pair<std::string, double>> compileTimes() { return {times().begin(), times().end()}; }

@@ -32,6 +32,9 @@ std::vector<std::string> checksFor(uint64_t seed, bool all);
 /// Nothing when the check passes.
 std::optional<Failure> runCheck(mlir::ModuleOp program, const std::string &check);
 
+/// What the compiler makes of the program for a CPU check, as text after one of its phases (tile, loops, llvm, asm, ...).
+std::string emitted(mlir::ModuleOp program, const std::string &check, const std::string &phase);
+
 /// Milliseconds spent in all phases of compilation so far, by name.
 std::vector<std::pair<std::string, double>> compileTimes();
 

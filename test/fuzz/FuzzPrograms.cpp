@@ -7,6 +7,8 @@
 //                                                         a soak run: new programs for an hour, every form of each check
 //     fuzz-programs --seed 42 --count 1 --print           look at one program
 //     fuzz-programs --replay test/fuzz/regressions        programs that once failed, all checks
+//     fuzz-programs --replay fuzz-42.mlir --check cpu/avx2/t1 --emit loops
+//                                                         what the compiler makes of one of them
 //
 // Programs are run by a child process; when it dies, the program it was at has failed and another child goes on behind it.
 // A failing program is shrunk, each attempt in a process of its own, printed, and written to fuzz-<seed>.mlir in the
@@ -41,7 +43,7 @@ struct Options {
   uint64_t seed = 1;
   uint64_t count = 100;
   double seconds = 0;
-  std::string check, replay;
+  std::string check, replay, emit;
   bool allVariants = false, print = false, noShrink = false;
   int maxFailures = 5, attempts = 400;
 };
@@ -178,6 +180,10 @@ int replay(const Options &options, Report &report) {
       auto program = parseSourceFile<ModuleOp>(file.string(), ParserConfig(&context));
       if (!program)
         return Failure{"parse", "error", "does not parse"};
+      if (!options.emit.empty()) {
+        llvm::outs() << emitted(*program, options.check, options.emit) << "\n";
+        return std::nullopt;
+      }
       return checkProgram(*program, checksFor(0, /*all=*/true), options.check, report);
     });
     if (failure) {
@@ -262,6 +268,7 @@ int main(int argc, char **argv) {
   app.add_option("--seconds", options.seconds, "run this long instead");
   app.add_option("--check", options.check, "only checks whose name starts so: round-trip, canonicalize, cpu, cpu/avx2, ...");
   app.add_option("--replay", options.replay, "a file or folder of programs to check before the random ones");
+  app.add_option("--emit", options.emit, "with --replay FILE --check cpu/...: print the program after this phase instead");
   app.add_option("--max-failures", options.maxFailures, "stop after this many");
   app.add_option("--attempts", options.attempts, "of shrinking");
   app.add_flag("--all-variants", options.allVariants, "every form of the CPU check instead of one per program");

@@ -95,6 +95,12 @@ ProgramGenerator::Tile ProgramGenerator::reshape(Value tile, ArrayRef<int64_t> s
 
 ProgramGenerator::Tile ProgramGenerator::constantTile(ArrayRef<int64_t> shape, Type element) {
   RankedTensorType type = tileType(shape, element);
+  if (random_.chance(10) && type.getNumElements() <= 128) {
+    SmallVector<Attribute> values;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      values.push_back(constantAttr(element));
+    return llvm::cast<Tile>(b_.create<arith::ConstantOp>(DenseElementsAttr::get(type, values)).getResult());
+  }
   if (random_.chance(50))
     return llvm::cast<Tile>(
         b_.create<arith::ConstantOp>(SplatElementsAttr::get(type, Attribute(constantAttr(element)))).getResult());

@@ -79,6 +79,22 @@ std::pair<int64_t, int64_t> extentOf(ArrayRef<int64_t> sizes, ArrayRef<int64_t> 
   return {low, high};
 }
 
+/// Row-major, but for dimension `unit`, which becomes the innermost one.
+std::vector<int64_t> denseStrides(ArrayRef<int64_t> sizes, int64_t unit) {
+  std::vector<int64_t> strides(sizes.size());
+  int64_t next = 1;
+  if (unit >= 0) {
+    strides[unit] = 1;
+    next = std::max<int64_t>(sizes[unit], 1);
+  }
+  for (size_t d = sizes.size(); d-- > 0;)
+    if (static_cast<int64_t>(d) != unit) {
+      strides[d] = next;
+      next *= std::max<int64_t>(sizes[d], 1);
+    }
+  return strides;
+}
+
 } // namespace
 
 unsigned elementBytes(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
@@ -106,11 +122,16 @@ Launch::Launch(func::FuncOp kernel) {
       continue;
     auto sizes = kernel.getArgAttrOfType<DenseI64ArrayAttr>(i, sizesAttr);
     auto strides = kernel.getArgAttrOfType<DenseI64ArrayAttr>(i, stridesAttr);
-    if (!sizes || !strides || sizes.size() != type.getRank() || strides.size() != type.getRank()) {
-      error_ = "argument " + std::to_string(i) + " lacks fuzz.sizes or fuzz.strides";
+    if ((sizes && sizes.size() != type.getRank()) || (strides && strides.size() != type.getRank())) {
+      error_ = "argument " + std::to_string(i) + " has fuzz.sizes or fuzz.strides of another rank";
       return;
     }
-    View view{i, buffers_.size(), 0, sizes.asArrayRef().vec(), strides.asArrayRef().vec()};
+    // Written by hand, a program may leave them out.
+    View view{i, buffers_.size(), 0, std::vector<int64_t>(type.getRank(), 16), {}};
+    if (sizes)
+      view.sizes = sizes.asArrayRef().vec();
+    auto unit = kernel.getArgAttrOfType<IntegerAttr>(i, tile::unitStrideAttr);
+    view.strides = strides ? strides.asArrayRef().vec() : denseStrides(view.sizes, unit ? unit.getInt() : -1);
     auto [low, high] = extentOf(view.sizes, view.strides);
     if (auto shares = kernel.getArgAttrOfType<IntegerAttr>(i, sharesAttr)) {
       auto other = viewOfArgument.find(shares.getInt());

@@ -16,6 +16,7 @@
 ///                  %y: !tile.view<2, f32> {..., fuzz.shares = 0, fuzz.shift = 2},  // the memory of argument 0, 2 further on
 ///                  %n: index {fuzz.word = 5}) attributes {fuzz.seed = 42}
 ///
+/// Left out, a view is dense with 16 elements along each dimension, a scalar is 0, a fill "unit".
 /// Fills: "ints" (small integers: sums and products of them are exact), "unit" (moderate numbers), "any" (all bit patterns,
 /// special values often).
 namespace tenon::fuzz {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The carried tile is overwritten in place by a nest that another root would like to share, but that root reads it
 // transposed: it must have its own nest, before.
-func.func @carried_in_place_read_transposed(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
-                                            %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
-                                            %z: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) {
+func.func @carried_in_place_read_transposed(%x: !tile.view<2, f32> {fuzz.fill = "unit", fuzz.sizes = array<i64: 7, 7>, fuzz.strides = array<i64: 7, 1>,
+                                                tile.unit_stride = 1 : i64},
+                                            %y: !tile.view<2, f32> {fuzz.fill = "unit", fuzz.sizes = array<i64: 7, 7>, fuzz.strides = array<i64: 7, 1>,
+                                                tile.unit_stride = 1 : i64},
+                                            %z: !tile.view<2, f32> {fuzz.fill = "unit", fuzz.sizes = array<i64: 7, 7>, fuzz.strides = array<i64: 7, 1>,
+                                                tile.unit_stride = 1 : i64}) attributes {fuzz.seed = 1 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c3 = arith.constant 3 : index

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A constant tile that is not one value repeated has nowhere to be computed from: it is read from the program's data.
-func.func @constant_with_different_elements(%y: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
-                                            %z: !tile.view<1, i8> {tile.unit_stride = 0 : i64}) {
+func.func @constant_with_different_elements(%y: !tile.view<1, f32> {fuzz.fill = "unit", fuzz.sizes = array<i64: 5>, fuzz.strides = array<i64: 1>,
+                                                tile.unit_stride = 0 : i64},
+                                            %z: !tile.view<1, i8> {fuzz.fill = "unit", fuzz.sizes = array<i64: 5>, fuzz.strides = array<i64: 1>,
+                                                tile.unit_stride = 0 : i64}) attributes {fuzz.seed = 1 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %i = tile.grid %c1

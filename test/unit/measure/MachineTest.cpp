@@ -41,7 +41,7 @@ TEST(Machine, Caches) {
     EXPECT_GE(cache.bytes, 1024u); // a size in kilobytes taken for bytes would be less
     EXPECT_LE(cache.bytes, uint64_t(1) << 40);
     EXPECT_GE(cache.sharedBy, 1);
-    EXPECT_LE(cache.sharedBy, std::max(sysconf(_SC_NPROCESSORS_CONF), 1L));
+    EXPECT_LE(cache.sharedBy, 1 << 16);
   }
 }
 

@@ -26,6 +26,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
@@ -46,6 +47,10 @@ std::unique_ptr<llvm::TargetMachine> targetMachine(const Isa &isa) {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
+    // LLVM 19's store-forwarding pass asks for the size of a masked load, which has none, and aborts the process.
+    auto &options = llvm::cl::getRegisteredOptions();
+    if (auto found = options.find("x86-disable-avoid-SFB"); found != options.end())
+      *static_cast<llvm::cl::opt<bool> *>(found->second) = true;
   });
   std::string triple = llvm::sys::getProcessTriple(), error;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);

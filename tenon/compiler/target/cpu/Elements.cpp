@@ -353,7 +353,10 @@ Value elementwise(Builder &b, Operation *op, ArrayRef<Value> originals) {
   state.addAttributes(op->getAttrs());
   state.propertiesAttr = op->getPropertiesAsAttribute();
   Value result = b.create(state)->getResult(0);
-  return roundTo(b, result, resultElement);
+  // What only picks an operand or changes its sign needs no rounding, and must not saturate a stored infinity.
+  bool isExact = llvm::isa<arith::SelectOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp,
+                           arith::NegFOp, math::AbsFOp, math::CopySignOp>(op);
+  return isExact ? result : roundTo(b, result, resultElement);
 }
 
 SmallVector<Value> combineElements(Builder &b, Region &region, ArrayRef<Value> left, ArrayRef<Value> right) {
