@@ -331,6 +331,7 @@ std::string Specialization::text() const {
       text += static_cast<char>('a' + static_cast<int>(argument.dtype));
       text += static_cast<char>('0' + argument.rank);
       text += static_cast<char>('1' + argument.unitStride);
+      text += argument.distinct ? 'd' : 's';
     } else if (argument.kind == ParameterKind::param) {
       text += std::to_string(argument.value);
     }

@@ -106,6 +106,7 @@ Binding bind(const Kernel &kernel, const Arguments &arguments, const LaunchOptio
       for (int d = 0; d < spec.rank; ++d)
         if (tensor->stride(d) == 1)
           spec.unitStride = d;
+      spec.distinct = tensor->hasDistinctElements();
       binding.words.push_back(reinterpret_cast<int64_t>(tensor->data()));
       for (int d = 0; d < spec.rank; ++d)
         binding.words.push_back(tensor->size(d));

@@ -117,6 +117,8 @@ OwningOpRef<ModuleOp> traceKernel(const Kernel &kernel, std::span<const Argument
     function.setArgAttr(position, tile::argumentNameAttr, b.getStringAttr(kernel.parameters()[i].name));
     if (argument.kind == ParameterKind::view && argument.unitStride >= 0)
       function.setArgAttr(position, tile::unitStrideAttr, b.getI64IntegerAttr(argument.unitStride));
+    if (argument.kind == ParameterKind::view && argument.distinct)
+      function.setArgAttr(position, tile::distinctAttr, b.getUnitAttr());
     Value value = function.getArgument(position);
     if (argument.kind == ParameterKind::index)
       bound.emplace_back(Index(handleOf(value, DType::i64)));

@@ -22,6 +22,7 @@ struct ArgumentSpec {
   DType dtype = DType::f32; ///< view
   int rank = 0;             ///< view
   int unitStride = -1;      ///< view: the dimension whose stride is 1, or -1
+  bool distinct = false;    ///< view: different indices name different elements
   int64_t value = 0;        ///< param
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -410,6 +411,22 @@ void Tensor::checkInsideBuffer() const {
   if (reinterpret_cast<uintptr_t>(data_) % sizeOf(dtype_) != 0)
     throw Error("tensor " + str() + " starts at an address that is not a multiple of its element size of " +
                 std::to_string(sizeOf(dtype_)) + " bytes; copy it to aligned memory");
+}
+
+bool Tensor::hasDistinctElements() const {
+  // From the smallest stride up, each step must clear everything the smaller ones reach over.
+  std::vector<std::pair<uint64_t, uint64_t>> dims; // stride, size - 1
+  for (int d = 0; d < rank(); ++d)
+    if (size(d) > 1)
+      dims.push_back({static_cast<uint64_t>(std::abs(stride(d))), static_cast<uint64_t>(size(d)) - 1});
+  std::sort(dims.begin(), dims.end());
+  uint64_t reach = 0;
+  for (auto [step, count] : dims) {
+    if (step <= reach)
+      return false;
+    reach += step * count;
+  }
+  return true;
 }
 
 bool Tensor::overlaps(const Tensor &other) const {

@@ -137,6 +137,8 @@ public:
   /// Whether the byte ranges the two reach over meet: false is a proof, true is not (interleaved views). An empty
   /// tensor overlaps nothing.
   bool overlaps(const Tensor &other) const;
+  /// Whether different indices name different elements: true is a proof, false is not.
+  bool hasDistinctElements() const;
 
   /// "f32[2, 3]"
   std::string str() const;

@@ -11,7 +11,7 @@
 // CHECK-COUNT-2: llvm.store {{.*}} vector<32xf32>
 // CHECK: } else {
 func.func @disjoint(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
-                    %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+                    %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64, tile.distinct}) attributes {tile.no_overlap} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %rows = tile.size %x, 0 : !tile.view<2, f32>

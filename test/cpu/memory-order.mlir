@@ -52,7 +52,7 @@ func.func @no_overlap(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
 // CHECK: %[[X:.*]] = llvm.load {{.*}} -> vector<32xf32>
 // CHECK: %[[Y:.*]] = arith.negf %[[X]]
 // CHECK: llvm.store %[[Y]]
-func.func @in_place(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %i: index) {
+func.func @in_place(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64, tile.distinct}, %i: index) {
   %old = tile.load %x[%i] : !tile.view<1, f32> -> tensor<64xf32>
   %new = arith.negf %old : tensor<64xf32>
   tile.store %new, %x[%i] : tensor<64xf32>, !tile.view<1, f32>

@@ -247,6 +247,18 @@ TEST_P(MemoryAccess, OverlappingViews) {
   EXPECT_EQ(valuesOf(memory), plain);
 }
 
+// Rows that overlap each other: every element is read before any is written, so each is raised once, not once per row.
+TEST_P(MemoryAccess, ViewThatOverlapsItself) {
+  Kernel kernel("raise(x)", [](View x) { x.store({0, 0}, x.load({0, 0}, {8, 40}) + 1); });
+  Tensor line = counting(f32, {47});
+  Tensor windows = Tensor::borrow(line.data(), line.bufferBytes(), f32, {8, 40}, {1, 1});
+  EXPECT_FALSE(windows.hasDistinctElements());
+  EXPECT_TRUE(line.hasDistinctElements());
+  run(kernel, {windows});
+  for (int64_t i = 0; i < 47; ++i)
+    ASSERT_EQ(line.get({i}), i + 1) << i;
+}
+
 TEST_P(MemoryAccess, TransposeInPlace) {
   Kernel kernel("transpose(x, y)", [](View x, View y) { y.store({0, 0}, transpose(x.load({0, 0}, {33, 33}))); });
   Tensor x = counting(f32, {33, 33});

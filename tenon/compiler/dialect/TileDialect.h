@@ -25,6 +25,8 @@ inline constexpr int64_t maxTileElements = int64_t(1) << 20;
 /// Argument attributes: facts about a view that the specialisation may rely on and the launch checks.
 /// `tile.unit_stride = d`: the stride of dimension d is 1.
 inline constexpr llvm::StringLiteral unitStrideAttr = "tile.unit_stride";
+/// `tile.distinct` (unit): different indices name different elements (no stride of zero, no rows that overlap).
+inline constexpr llvm::StringLiteral distinctAttr = "tile.distinct";
 /// Function attribute (unit): no written view overlaps another view of the launch.
 inline constexpr llvm::StringLiteral noOverlapAttr = "tile.no_overlap";
 /// Function attribute (unit): the user promised the above; a launch that breaks it is refused.

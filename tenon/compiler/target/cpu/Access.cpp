@@ -169,7 +169,7 @@ void Nest::storeBuffer(const Buffer &buffer, const Coords &coords, Value value) 
 
 Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, const Coords &coords) {
   Address address;
-  Value offset, laneOk;
+  Value offset, low, high;
   Type i64 = b_.getI64Type();
   int laneDim = -1;
   for (auto [d, coord] : llvm::enumerate(coords)) {
@@ -186,21 +186,26 @@ Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, c
       Value lanes = e_.index(lanes_), zero = e_.index(0);
       auto clamp = [&](Value value) {
         Value small = b_.create<arith::MinSIOp>(b_.create<arith::MaxSIOp>(value, zero), lanes);
-        return splatTo(b_, b_.create<arith::IndexCastOp>(b_.getI32Type(), small), lanes_);
+        return b_.create<arith::IndexCastOp>(b_.getI32Type(), small);
       };
       Value near = b_.create<arith::MaxSIOp>(at, b_.create<arith::SubIOp>(zero, lanes)); // far below: nothing inside
-      Value low = clamp(b_.create<arith::SubIOp>(zero, near));
-      Value high = clamp(b_.create<arith::SubIOp>(view.sizes[d], near));
-      Value lane = laneIota(b_.getI32Type());
-      laneOk = b_.create<arith::AndIOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, lane, low),
-                                        b_.create<arith::CmpIOp>(arith::CmpIPredicate::slt, lane, high));
+      low = clamp(b_.create<arith::SubIOp>(zero, near));
+      high = clamp(b_.create<arith::SubIOp>(view.sizes[d], near));
     }
     Value term = view.unitStride == static_cast<int>(d) ? at : b_.create<arith::MulIOp>(at, view.strides[d]).getResult();
     offset = offset ? b_.create<arith::AddIOp>(offset, term).getResult() : term;
   }
   address.pointer = elementPointer(b_, view.pointer, toI64(b_, offset), memoryType(view.element));
   if (laneDim >= 0) {
-    address.ok = andAll(b_, address.ok, laneOk);
+    if (checked_) {
+      // All conditions in one comparison, lane - low < high - low. Not as masks and-ed together: where lanes are known to
+      // be off, LLVM 19 turns half of a masked load into a plain one (AVX2), which faults.
+      Value length = b_.create<arith::SubIOp>(high, low);
+      if (address.ok)
+        length = b_.create<arith::SelectOp>(address.ok, length, constantBits(b_, b_.getI32Type(), 0));
+      Value lane = b_.create<arith::SubIOp>(laneIota(b_.getI32Type()), splatTo(b_, low, lanes_));
+      address.ok = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, lane, splatTo(b_, length, lanes_));
+    }
     address.contiguous = laneDim == view.unitStride;
     if (!address.contiguous)
       e_.remark(b_.getLoc(), "accessed one element at a time: the view has no unit stride along dimension " +

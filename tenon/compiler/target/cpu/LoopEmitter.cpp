@@ -240,12 +240,6 @@ bool LoopEmitter::canJoin(ArrayRef<int64_t> shape, int reduceDim, bool scalarOnl
 
   // Memory: what this root reads must not be written by the group before it, and the other way round, unless it is the
   // very same element.
-  auto sameWindow = [&](Operation *load, Operation *store) {
-    auto l = llvm::dyn_cast<tile::LoadOp>(load);
-    auto s = llvm::dyn_cast<tile::StoreOp>(store);
-    return l && s && l.getView() == s.getView() && llvm::equal(l.getOffsets(), s.getOffsets()) &&
-           l.getType().getShape() == s.getValue().getType().getShape();
-  };
   for (const NestRoot &other : group.roots) {
     Value written = other.op ? viewWrittenBy(other.op) : Value();
     if (written)
@@ -271,7 +265,7 @@ bool LoopEmitter::canJoin(ArrayRef<int64_t> shape, int reduceDim, bool scalarOnl
         return true;
       if (Value view = viewReadBy(op); view && placement_.mayAlias(view, writes) &&
                                        !areDisjointWindows(op, root.op) &&
-                                       !(sameWindow(op, root.op) && pullsInPlace(sink, tile)))
+                                       !(areSameWindow(op, root.op) && pullsInPlace(sink, tile)))
         return false;
       return llvm::all_of(op->getOperands(), [&](Value operand) { return safe(sink, operand); });
     };

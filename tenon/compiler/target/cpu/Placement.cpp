@@ -77,21 +77,42 @@ bool isRoot(Operation *op) {
   return llvm::any_of(op->getOperands(), isTile) || llvm::any_of(op->getResults(), isTile);
 }
 
+namespace {
+
+struct Window {
+  Value view;
+  OperandRange offsets;
+  ArrayRef<int64_t> shape;
+};
+
+std::optional<Window> windowOf(Operation *op) {
+  if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
+    return Window{load.getView(), load.getOffsets(), load.getType().getShape()};
+  if (auto store = llvm::dyn_cast<tile::StoreOp>(op))
+    return Window{store.getView(), store.getOffsets(), store.getValue().getType().getShape()};
+  return std::nullopt;
+}
+
+/// A workspace always, an argument when the launch has found out so.
+bool hasDistinctElements(Value view) {
+  auto argument = llvm::dyn_cast<BlockArgument>(view);
+  if (!argument)
+    return true;
+  auto kernel = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  return kernel.getArgAttr(argument.getArgNumber(), tile::distinctAttr) != nullptr;
+}
+
+} // namespace
+
+bool areSameWindow(Operation *load, Operation *store) {
+  auto from = windowOf(load), to = windowOf(store);
+  return from && to && from->view == to->view && llvm::equal(from->offsets, to->offsets) && from->shape == to->shape &&
+         hasDistinctElements(from->view);
+}
+
 bool areDisjointWindows(Operation *a, Operation *b) {
-  struct Window {
-    Value view;
-    OperandRange offsets;
-    ArrayRef<int64_t> shape;
-  };
-  auto windowOf = [](Operation *op) -> std::optional<Window> {
-    if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
-      return Window{load.getView(), load.getOffsets(), load.getType().getShape()};
-    if (auto store = llvm::dyn_cast<tile::StoreOp>(op))
-      return Window{store.getView(), store.getOffsets(), store.getValue().getType().getShape()};
-    return std::nullopt;
-  };
   auto first = windowOf(a), second = windowOf(b);
-  if (!first || !second || first->view != second->view)
+  if (!first || !second || first->view != second->view || !hasDistinctElements(first->view))
     return false;
   // An offset as something unknown plus a constant.
   auto split = [](Value offset) -> std::pair<Value, int64_t> {
@@ -174,11 +195,8 @@ void Placement::keepFromOwnWrites(Operation &op) {
         buffered_.contains(value) || !seen.insert({value.getAsOpaquePointer(), inPlace}).second)
       continue;
     if (Value read = viewReadBy(definition); read && mayAlias(read, written)) {
-      auto load = llvm::dyn_cast<tile::LoadOp>(definition);
-      auto store = llvm::dyn_cast<tile::StoreOp>(op);
-      bool sameWindow = load && store && read == written && llvm::equal(load.getOffsets(), store.getOffsets()) &&
-                        load.getType().getShape() == store.getValue().getType().getShape();
-      if (!sameWindow || !inPlace) {
+      bool isSafe = areDisjointWindows(definition, &op) || (inPlace && areSameWindow(definition, &op));
+      if (!isSafe) {
         buffered_.insert(value);
         reasons_.push_back({value, "memory that it may have been read from is written by its own use"});
         continue;

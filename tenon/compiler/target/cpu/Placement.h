@@ -49,8 +49,10 @@ bool isRoot(mlir::Operation *op);
 /// A reshape that only adds or removes dimensions of size 1.
 bool isUnitReshape(tile::ReshapeOp op);
 /// Whether two windows (tile.load, tile.store) of one view have no element in common: in some dimension their offsets are
-/// a known distance apart, at least the lower one's extent.
+/// a known distance apart, at least the lower one's extent. Needs a view with distinct elements.
 bool areDisjointWindows(mlir::Operation *a, mlir::Operation *b);
+/// Whether a tile.load and a tile.store have the very same window of one view with distinct elements.
+bool areSameWindow(mlir::Operation *load, mlir::Operation *store);
 /// The view an op reads or writes, or null.
 mlir::Value viewReadBy(mlir::Operation *op);
 mlir::Value viewWrittenBy(mlir::Operation *op);
