@@ -21,6 +21,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <map>
 #include <mutex>
 
 using namespace mlir;
@@ -82,10 +84,8 @@ public:
           }
           return success();
         }) {}
-  /// What is said of a place in the user's program is the user's to mend; everything else is a defect of ours.
-  [[noreturn]] void raise(const char *phase, bool usersFault = false) {
-    if (usersFault && !text_.empty())
-      throw Error(where_, text_);
+  /// The user's mistakes are refused while tracing: whatever fails later is a defect of ours.
+  [[noreturn]] void raise(const char *phase) {
     throw InternalError("phase " + std::string(phase) + " failed" +
                         (text_.empty() ? "" : ": " + (where_ ? where_.str() + ": " : "") + text_));
   }
@@ -97,7 +97,7 @@ private:
 };
 
 DiskCache &diskCache() {
-  static DiskCache cache;
+  static DiskCache &cache = *new DiskCache(); // never destroyed: streams may compile until the process ends
   return cache;
 }
 
@@ -116,8 +116,9 @@ DiskCache &diskCache() {
 CpuPool &poolOf(int threads) {
   if (threads == 0)
     return CpuPool::global();
-  static std::mutex mutex;
-  static std::map<int, std::unique_ptr<CpuPool>> pools;
+  // Never destroyed, like the global one: a stream may still be draining when the process ends.
+  static auto &mutex = *new std::mutex();
+  static auto &pools = *new std::map<int, std::unique_ptr<CpuPool>>();
   std::lock_guard lock(mutex);
   auto &pool = pools[threads];
   if (!pool)
@@ -136,7 +137,8 @@ public:
       failure_ = message;
   }
   void print(const std::string &text) override {
-    std::lock_guard lock(mutex_);
+    static std::mutex output; // of all launches
+    std::lock_guard lock(output);
     llvm::outs() << text << "\n";
     llvm::outs().flush();
   }
@@ -260,7 +262,10 @@ std::shared_ptr<Executable> generateCode(MLIRContext &context, ModuleOp module, 
     PhaseTimer timer(report, "loops");
     loops = cpu::lowerToLoops(module, isa, info);
     if (!loops)
-      diagnostics.raise("loops", /*usersFault=*/true);
+      diagnostics.raise("loops");
+    if (info.scratchBytes > std::numeric_limits<int32_t>::max())
+      throw Error("the tiles of this kernel need " + std::to_string(info.scratchBytes) +
+                  " bytes of scratch memory at once, and the limit is 2 GiB: use smaller ones");
   }
   report.remarks = info.remarks;
   if (stops("loops")) {

@@ -209,6 +209,10 @@ range::iterator &range::iterator::operator++() {
 
 //===--- Branches -------------------------------------------------------------------------------------------------===//
 
+namespace {
+Operation *lastOf(Block *block) { return block->empty() ? nullptr : &block->back(); }
+} // namespace
+
 struct if_::State {
   Value condition;
   SourceLine where;
@@ -217,6 +221,7 @@ struct if_::State {
   std::unique_ptr<Region> thenRegion;
   std::vector<Value> thenValues; ///< per slot: what the variable holds after the branch
   bool finished = false;
+  Operation *before = nullptr; ///< what was recorded last when the branch was
 
   /// Traces one branch into a region of its own (ops may use values from outside, so it hangs in a detached scf.if).
   std::vector<Value> trace(const std::function<void()> &body, std::unique_ptr<Region> &region);
@@ -296,10 +301,11 @@ if_::if_(Arg condition, const std::function<void()> &then, std::source_location 
   Value value = materialize(condition, DType::boolean);
   auto state = std::make_unique<State>(State{value, SourceLine(where), location, snapshot(t), nullptr, {}});
   state->thenValues = state->trace(then, state->thenRegion);
+  state->before = lastOf(t.builder().getInsertionBlock());
   state_ = state.release();
 }
 
-void if_::else_(const std::function<void()> &otherwise) {
+void if_::else_(const std::function<void()> &otherwise) && {
   std::unique_ptr<Region> region;
   std::vector<Value> values = state_->trace(otherwise, region);
   state_->finish(std::move(region), std::move(values));
@@ -307,6 +313,9 @@ void if_::else_(const std::function<void()> &otherwise) {
 
 if_::~if_() {
   if (!state_->finished && Tracer::currentOrNull()) {
+    // Kept in a variable, the branch would be recorded after whatever came in between.
+    if (Tracer &t = Tracer::current(); lastOf(t.builder().getInsertionBlock()) != state_->before)
+      t.fail(Error(state_->where, "if_() is a statement of its own: do not keep it in a variable"));
     std::vector<Value> unchanged;
     for (const Slot &slot : state_->slots)
       unchanged.push_back(slot.before);

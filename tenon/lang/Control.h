@@ -71,7 +71,7 @@ public:
   if_(Arg condition, const std::function<void()> &then, std::source_location where = std::source_location::current());
   if_(const if_ &) = delete;
   ~if_();
-  void else_(const std::function<void()> &otherwise);
+  void else_(const std::function<void()> &otherwise) &&;
 
 private:
   struct State;

@@ -39,8 +39,8 @@ bool allOnes(const std::byte *bits, size_t size) {
 
 /// Integers are right or wrong. A boolean is compared as the byte it is: any byte but 0 reads as true, and poison must
 /// not pass for it.
-Comparison judgeExact(const Tensor &output, const Tensor &reference) {
-  Comparison result;
+OutputComparison judgeExact(const Tensor &output, const Tensor &reference) {
+  OutputComparison result;
   forEachElement(output, [&](int64_t i, std::byte *got) {
     if (result.complaint || std::memcmp(got, elementOf(reference, i), sizeOf(output.dtype())) == 0)
       return;
@@ -53,12 +53,12 @@ Comparison judgeExact(const Tensor &output, const Tensor &reference) {
 
 } // namespace
 
-Comparison judge(const Tensor &output, const Tensor &reference, const Tensor &plain) {
+OutputComparison judge(const Tensor &output, const Tensor &reference, const Tensor &plain) {
   DType type = output.dtype();
   if (!isFloat(type))
     return judgeExact(output, reference);
 
-  Comparison result;
+  OutputComparison result;
   double granularity = 0, largest = 0;
   double third = type == DType::f64 ? 0.3 : static_cast<double>(0.3f);
   int64_t worst = -1;

@@ -60,7 +60,7 @@ std::vector<Tensor> wantedFrom(const Problem &problem, const std::function<void(
 }
 
 /// How close to failing, for choosing which output's figures to report.
-double severity(const Comparison &c) { return c.allowed > 0 ? c.error / c.allowed : c.error; }
+double severity(const OutputComparison &c) { return c.allowed > 0 ? c.error / c.allowed : c.error; }
 
 Verdict verifyNamed(const Problem &problem, const std::function<void(const Arguments &)> &subject,
                     const std::vector<std::string> &names) {
@@ -79,7 +79,7 @@ Verdict verifyNamed(const Problem &problem, const std::function<void(const Argum
       return;
     }
     for (size_t i = 0; i < problem.outputs.size(); ++i) {
-      Comparison comparison = judge(outputOf(i, sandbox), reference[i], plain[i]);
+      OutputComparison comparison = judge(outputOf(i, sandbox), reference[i], plain[i]);
       if (comparison.complaint && verdict.reason.empty())
         verdict.reason = outputName(i) + " " + *comparison.complaint;
       if (severity(comparison) > worst || comparison.complaint) {

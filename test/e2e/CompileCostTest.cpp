@@ -35,6 +35,18 @@ Kernel matmulKernel("matmul(a, b, c, size)", [](View a, View b, View c, Param si
   c.store({i * size, j * size}, acc);
 });
 
+Kernel squaresKernel("squares(x, y, z, ops)", [](View x, View y, View z, Param ops) {
+  Tile a = x.load({0}, {256}), b = y.load({0}, {256});
+  for (Index i : range(0, x.size(0))) {
+    Tile v = a;
+    for (Param k = 0; k < ops; ++k) // each value is used twice: the number of ways to the first doubles with each
+      v = v * v;
+    z.store({i}, v);
+    a = v + b;
+    b = b + 1;
+  }
+});
+
 long linesOf(const Kernel &kernel, const Arguments &arguments, const Params &params) {
   LaunchOptions options;
   options.params = params;
@@ -57,6 +69,8 @@ TEST(CompileCost, GrowsLinearlyWithTheNumberOfOperations) {
   long ten = linesOf(chainKernel, {x, y}, {{"ops", 10}}), twenty = linesOf(chainKernel, {x, y}, {{"ops", 20}}),
        forty = linesOf(chainKernel, {x, y}, {{"ops", 40}});
   EXPECT_EQ(forty - twenty, 2 * (twenty - ten));
+  // Would not end if any analysis went along every way.
+  EXPECT_GT(linesOf(squaresKernel, {x, y, x.clone()}, {{"ops", 60}}), 60);
 }
 
 } // namespace

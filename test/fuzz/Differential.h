@@ -13,11 +13,11 @@
 ///     canonicalize, cse, expand-random, simplify
 ///                     interpret(p) == interpret(pass(p))
 ///     cpu/ISA/tN[/no-overlap][/no-unit]
-///                     interpret(p) == compiled for ISA, on N threads; with the fact that outputs overlap nothing; without the
-///                     facts about unit strides
+///                     interpret(p) == compiled for ISA, on N threads; with the fact that outputs overlap nothing;
+///                     without the facts about unit strides
 ///
-/// Maths functions: the interpreter takes them from the C library, the targets from tenon-expand-math. A program that has
-/// any is therefore expanded first; what is left is IEEE operations, on which all must agree bit for bit.
+/// Maths functions: the interpreter takes them from the C library, the targets from tenon-expand-math. A program that
+/// has any is therefore expanded first; what is left is IEEE operations, on which all must agree bit for bit.
 namespace tenon::fuzz {
 
 struct Failure {
@@ -32,7 +32,7 @@ std::vector<std::string> checksFor(uint64_t seed, bool all);
 /// Nothing when the check passes.
 std::optional<Failure> runCheck(mlir::ModuleOp program, const std::string &check);
 
-/// What the compiler makes of the program for a CPU check, as text after one of its phases (tile, loops, llvm, asm, ...).
+/// What the compiler makes of the program for a CPU check, as text after one of its phases (tile, loops, llvm, ...).
 std::string emitted(mlir::ModuleOp program, const std::string &check, const std::string &phase);
 
 /// Milliseconds spent in all phases of compilation so far, by name.

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The differential fuzzer of Tile IR: random programs (ProgramGenerator.h), each put through the checks of Differential.h.
+// The differential fuzzer of Tile IR: random programs (ProgramGenerator.h), each put through the checks of
+// Differential.h.
 //
-//     fuzz-programs --seed 1 --count 2500                 what ctest runs: the same programs every time
+//     fuzz-programs --seed 1 --count 2100                 what ctest runs: the same programs every time
 //     fuzz-programs --seed $RANDOM$RANDOM --seconds 3600 --all-variants
-//                                                         a soak run: new programs for an hour, every form of each check
+//                                                         soak: new programs for an hour, each check in every form
 //     fuzz-programs --seed 42 --count 1 --print           look at one program
 //     fuzz-programs --replay test/fuzz/regressions        programs that once failed, all checks
 //     fuzz-programs --replay fuzz-42.mlir --check cpu/avx2/t1 --emit loops
 //                                                         what the compiler makes of one of them
 //
-// Programs are run by a child process; when it dies, the program it was at has failed and another child goes on behind it.
-// A failing program is shrunk, each attempt in a process of its own, printed, and written to fuzz-<seed>.mlir in the
-// working directory; `--replay` takes that file. Exit status: 0, 1 when a program failed, 2 for a wrong command line.
+// Programs are run by a child process; when it dies, the program it was at has failed and another child goes on behind
+// it. A failing program is shrunk, each attempt in a process of its own, printed, and written to fuzz-<seed>.mlir in
+// the working directory; `--replay` takes that file. Exit status: 0, 1 when a program failed, 2 for a wrong command line.
 #include "Differential.h"
 #include "ProgramGenerator.h"
 #include "Shrink.h"
@@ -266,9 +267,9 @@ int main(int argc, char **argv) {
   app.add_option("--seed", options.seed, "of the first program");
   app.add_option("--count", options.count, "number of programs");
   app.add_option("--seconds", options.seconds, "run this long instead");
-  app.add_option("--check", options.check, "only checks whose name starts so: round-trip, canonicalize, cpu, cpu/avx2, ...");
+  app.add_option("--check", options.check, "only checks whose name starts so: round-trip, canonicalize, cpu/avx2, ...");
   app.add_option("--replay", options.replay, "a file or folder of programs to check before the random ones");
-  app.add_option("--emit", options.emit, "with --replay FILE --check cpu/...: print the program after this phase instead");
+  app.add_option("--emit", options.emit, "with --replay FILE --check cpu/...: print the program after this phase");
   app.add_option("--max-failures", options.maxFailures, "stop after this many");
   app.add_option("--attempts", options.attempts, "of shrinking");
   app.add_flag("--all-variants", options.allVariants, "every form of the CPU check instead of one per program");

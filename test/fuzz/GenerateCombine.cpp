@@ -37,7 +37,7 @@ SmallVector<Value> ProgramGenerator::combineOperands(bool isScan, int &kind) {
   switch (kind) {
   case FloatSum: {
     if (!llvm::isa<FloatType>(element) || isFloat8(element))
-      element = random_.pick({Type(b_.getF32Type()), Type(b_.getF64Type()), Type(b_.getF16Type()), Type(b_.getBF16Type())});
+      element = random_.pick<Type>({b_.getF32Type(), b_.getF64Type(), b_.getF16Type(), b_.getBF16Type()});
     int64_t bound = std::min<int64_t>(exactLimit(element) / 4100, 1000);
     if (bound < 1) { // so narrow that only short sums are exact
       int64_t longest = *std::max_element(shape.begin(), shape.end());
@@ -58,7 +58,7 @@ SmallVector<Value> ProgramGenerator::combineOperands(bool isScan, int &kind) {
     Value values = llvm::isa<FloatType>(element) ? exactTile(shape, element, 3) : cast(tile, element);
     Type index = random_.pick({Type(b_.getI32Type()), Type(b_.getI64Type())});
     Value indices = random_.chance(70)
-                        ? b_.create<tile::IotaOp>(tileType(shape, index), random_.range(0, shape.size() - 1)).getResult()
+                        ? Value(b_.create<tile::IotaOp>(tileType(shape, index), random_.range(0, shape.size() - 1)))
                         : Value(tileOf(shape, index));
     return {values, indices};
   }
@@ -165,8 +165,8 @@ void ProgramGenerator::dot() {
   auto extent = [&](int64_t limit) { return std::min(anyExtent(), limit); };
   int64_t m = extent(40), n = extent(100), k = extent(64);
   Type e4m3 = b_.getFloat8E4M3FNType(), e5m2 = b_.getFloat8E5M2Type();
-  Type a = random_.pick({Type(b_.getF32Type()), Type(b_.getF64Type()), Type(b_.getF16Type()), Type(b_.getBF16Type()), e4m3,
-                         e5m2, Type(b_.getI8Type())});
+  Type a = random_.pick<Type>({b_.getF32Type(), b_.getF64Type(), b_.getF16Type(), b_.getBF16Type(), e4m3, e5m2,
+                               b_.getI8Type()});
   Type b = isFloat8(a) ? random_.pick({e4m3, e5m2}) : a;
   Type acc = a.isF64() ? a : a.isInteger(8) ? Type(b_.getI32Type()) : Type(b_.getF32Type());
   bool isInteger = a.isInteger(8);
@@ -180,7 +180,7 @@ void ProgramGenerator::dot() {
                                                                   ArrayRef<int64_t>{1, 0}).getResult()
                                    : operand({k, n}, b);
   Value sum = random_.chance(40)
-                  ? b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(tileType({m, n}, acc)))).getResult()
+                  ? Value(b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(tileType({m, n}, acc)))))
                   : isInteger ? Value(tileOf({m, n}, acc)) : Value(exactTile({m, n}, acc, 1000));
   keep(dotOf(left, right, sum, isInteger && random_.chance(40), isInteger && random_.chance(40)));
 }

@@ -49,7 +49,9 @@ SmallVector<Value> ProgramGenerator::offsetsFor(const View &view, ArrayRef<int64
       offsets.push_back(anyOffset(view.sizes[d], shape[d]));
       continue;
     }
-    Value first = view.ownRows == 1 ? instance_ : b_.create<arith::MulIOp>(instance_, constant(view.ownRows)).getResult();
+    Value first = instance_;
+    if (view.ownRows != 1)
+      first = b_.create<arith::MulIOp>(first, constant(view.ownRows));
     int64_t within = random_.chance(60) ? 0 : random_.range(0, view.ownRows - shape[d]);
     offsets.push_back(within == 0 ? first : b_.create<arith::AddIOp>(first, constant(within)).getResult());
   }
@@ -151,7 +153,8 @@ void ProgramGenerator::gather() {
       index = b_.create<tile::RemOp>(
           index,
           b_.create<arith::ConstantOp>(SplatElementsAttr::get(
-              tileType(shape, element), llvm::APInt(element.getIntOrFloatBitWidth(), view->sizes[d] + random_.range(0, 2)))),
+              tileType(shape, element),
+              llvm::APInt(element.getIntOrFloatBitWidth(), view->sizes[d] + random_.range(0, 2)))),
           random_.chance(80));
     indices.push_back(index);
   }
@@ -233,7 +236,8 @@ void ProgramGenerator::atomic() {
   }
   Value mask = maybeMask(shape), old;
   if (alone && isUnique && !isFloat && random_.chance(40))
-    old = b_.create<tile::AtomicCASOp>(value.getType(), tileOf(shape, view->element), value, view->value, indices, mask);
+    old = b_.create<tile::AtomicCASOp>(value.getType(), tileOf(shape, view->element), value, view->value, indices,
+                                       mask);
   else
     old = b_.create<tile::AtomicRMWOp>(value.getType(), view->kind, value, view->value, indices, mask,
                                        view->isUnsigned);

@@ -35,7 +35,8 @@ TypedAttr ProgramGenerator::constantAttr(Type type) {
 Value ProgramGenerator::castScalar(Value value, Type to) {
   if (value.getType() == to)
     return value;
-  return b_.create<tile::CastOp>(to, value, /*is_unsigned=*/random_.chance(25) && !value.getType().isIndex() && !to.isIndex());
+  bool isUnsigned = random_.chance(25) && !value.getType().isIndex() && !to.isIndex();
+  return b_.create<tile::CastOp>(to, value, isUnsigned);
 }
 
 Value ProgramGenerator::anyIndex() {
@@ -47,7 +48,8 @@ Value ProgramGenerator::anyIndex() {
 }
 
 Value ProgramGenerator::indexArithmetic() {
-  Value x = random_.pick(pool_.indices), y = random_.chance(50) ? random_.pick(pool_.indices) : constant(random_.range(-4, 20));
+  Value x = random_.pick(pool_.indices);
+  Value y = random_.chance(50) ? random_.pick(pool_.indices) : constant(random_.range(-4, 20));
   switch (random_.range(0, 8)) {
   case 0: return b_.create<arith::AddIOp>(x, y);
   case 1: return b_.create<arith::SubIOp>(x, y);
@@ -78,7 +80,8 @@ Value ProgramGenerator::anyCondition() {
   if (random_.chance(25))
     return scalarFromTile(b_.getI1Type());
   auto predicate = static_cast<arith::CmpIPredicate>(random_.range(0, 9));
-  return b_.create<arith::CmpIOp>(predicate, anyIndex(), random_.chance(50) ? anyIndex() : constant(random_.range(-1, 3)));
+  Value x = anyIndex(), y = random_.chance(50) ? anyIndex() : constant(random_.range(-1, 3));
+  return b_.create<arith::CmpIOp>(predicate, x, y);
 }
 
 Value ProgramGenerator::scalarFromTile(Type element) {

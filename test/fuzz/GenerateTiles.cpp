@@ -193,8 +193,8 @@ ProgramGenerator::Tile ProgramGenerator::linearIndex(ArrayRef<int64_t> shape, Ty
   for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
     Value term = b_.create<tile::IotaOp>(type, d);
     if (stride != 1)
-      term = b_.create<arith::MulIOp>(
-          term, b_.create<arith::ConstantOp>(SplatElementsAttr::get(type, llvm::APInt(element.getIntOrFloatBitWidth(), stride))));
+      term = b_.create<arith::MulIOp>(term, b_.create<arith::ConstantOp>(SplatElementsAttr::get(
+                                                type, llvm::APInt(element.getIntOrFloatBitWidth(), stride))));
     sum = sum ? b_.create<arith::AddIOp>(sum, term).getResult() : term;
   }
   return llvm::cast<Tile>(sum);
@@ -259,7 +259,7 @@ void ProgramGenerator::integerOperation() {
   if (!element.isInteger()) {
     element = anyElement();
     if (!element.isInteger())
-      element = random_.pick({Type(b_.getI32Type()), Type(b_.getI64Type()), Type(b_.getI8Type()), Type(b_.getI16Type())});
+      element = random_.pick<Type>({b_.getI32Type(), b_.getI64Type(), b_.getI8Type(), b_.getI16Type()});
     first = cast(first, element);
   }
   int kind = random_.range(0, 14);
@@ -277,9 +277,10 @@ void ProgramGenerator::compareSelect() {
     mask = first;
   } else {
     Value second = tileOf(type.getShape(), type.getElementType());
-    mask = llvm::isa<FloatType>(type.getElementType())
-               ? b_.create<arith::CmpFOp>(static_cast<arith::CmpFPredicate>(random_.range(1, 14)), first, second).getResult()
-               : b_.create<arith::CmpIOp>(static_cast<arith::CmpIPredicate>(random_.range(0, 9)), first, second).getResult();
+    if (llvm::isa<FloatType>(type.getElementType()))
+      mask = b_.create<arith::CmpFOp>(static_cast<arith::CmpFPredicate>(random_.range(1, 14)), first, second);
+    else
+      mask = b_.create<arith::CmpIOp>(static_cast<arith::CmpIPredicate>(random_.range(0, 9)), first, second);
   }
   if (random_.chance(30)) {
     keep(mask);

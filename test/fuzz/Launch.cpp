@@ -62,8 +62,8 @@ uint64_t randomElement(Random &random, Type type, const std::string &fill) {
     return random.next();
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (random.chance(30))
-    return encode(random.pick({0.0, -0.0, 1.0, -1.0, infinity, -infinity, std::nan(""), 0.5, -2.5, 1e-40, 65504.0, 448.0,
-                               -57344.0, 2147483648.0, -9223372036854775808.0, 1e300, 255.0, 127.5}),
+    return encode(random.pick({0.0, -0.0, 1.0, -1.0, infinity, -infinity, std::nan(""), 0.5, -2.5, 1e-40, 65504.0,
+                               448.0, -57344.0, 2147483648.0, -9223372036854775808.0, 1e300, 255.0, 127.5}),
                   type);
   return encode(static_cast<double>(random.range(-1000000, 1000000)) / random.pick({1, 1000, 100000}), type);
 }
@@ -195,7 +195,8 @@ Snapshot Launch::snapshot() const {
 }
 
 std::string Launch::place(size_t buffer, int64_t element) const {
-  int64_t inPayload = element - static_cast<int64_t>(buffers_[buffer].memory->guard() / elementBytes(buffers_[buffer].element));
+  size_t guards = buffers_[buffer].memory->guard() / elementBytes(buffers_[buffer].element);
+  int64_t inPayload = element - static_cast<int64_t>(guards);
   for (const View &view : views_) {
     if (view.buffer != buffer)
       continue;

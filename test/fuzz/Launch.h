@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
-/// A fuzz program carries the launch it is checked with in the attributes of its function, so that the text of the IR is
-/// the whole reproducer:
+/// A fuzz program carries the launch it is checked with in the attributes of its function, so that the text of the IR
+/// is the whole reproducer:
 ///
 ///     func.func @k(%x: !tile.view<2, f32> {fuzz.sizes = array<i64: 3, 17>, fuzz.strides = array<i64: 20, 1>,
 ///                                          fuzz.fill = "ints"},
-///                  %y: !tile.view<2, f32> {..., fuzz.shares = 0, fuzz.shift = 2},  // the memory of argument 0, 2 further on
+///                  %y: !tile.view<2, f32> {..., fuzz.shares = 0, fuzz.shift = 2},  // argument 0's memory, 2 on
 ///                  %n: index {fuzz.word = 5}) attributes {fuzz.seed = 42}
 ///
 /// Left out, a view is dense with 16 elements along each dimension, a scalar is 0, a fill "unit".
-/// Fills: "ints" (small integers: sums and products of them are exact), "unit" (moderate numbers), "any" (all bit patterns,
-/// special values often).
+/// Fills: "ints" (small integers: sums and products of them are exact), "unit" (moderate numbers), "any" (all bit
+/// patterns, special values often).
 namespace tenon::fuzz {
 
 inline constexpr llvm::StringLiteral sizesAttr = "fuzz.sizes", stridesAttr = "fuzz.strides", fillAttr = "fuzz.fill",

@@ -264,7 +264,8 @@ void ProgramGenerator::statement() {
       {4, &ProgramGenerator::dot},          {2, &ProgramGenerator::philox},        {9, &ProgramGenerator::store},
       {3, &ProgramGenerator::gather},       {3, &ProgramGenerator::scatter},       {4, &ProgramGenerator::atomic},
       {5, &ProgramGenerator::forLoop},      {2, &ProgramGenerator::accumulationLoop}, {4, &ProgramGenerator::branch},
-      {1, &ProgramGenerator::assertion},    {12, &ProgramGenerator::loadStatement}, {4, &ProgramGenerator::scalarStatement},
+      {1, &ProgramGenerator::assertion},    {12, &ProgramGenerator::loadStatement},
+      {4, &ProgramGenerator::scalarStatement},
   };
   // A program that has everything has little of anything: each one likes some kinds and leaves out others.
   if (likes_.empty())
@@ -326,7 +327,8 @@ void ProgramGenerator::forLoop() {
   if (depth_ >= 2)
     return;
   SmallVector<Value> inits = random_.chance(85) ? carriedValues() : SmallVector<Value>();
-  int64_t trips = random_.pick({0, 1, 1, 2, 2, 3, 4}), step = random_.pick({1, 1, 2, 7}), lower = random_.pick({0, 0, -3, 5});
+  int64_t trips = random_.pick({0, 1, 1, 2, 2, 3, 4}), step = random_.pick({1, 1, 2, 7});
+  int64_t lower = random_.pick({0, 0, -3, 5});
   Value from = constant(lower), to = constant(lower + trips * step - (trips > 0 ? random_.range(0, step - 1) : 0));
   if (random_.chance(20))
     to = b_.create<arith::AddIOp>(from, smallIndex(4));
@@ -384,7 +386,8 @@ void ProgramGenerator::accumulationLoop() {
     pool_.indices.push_back(loop.getInductionVar());
     Value acc = loop.getRegionIterArgs()[0], next;
     if (isDot)
-      next = dotOf(exactTile({shape[0], inner}, operand, 3), exactTile({inner, shape[1]}, operand, 3), acc, false, false);
+      next = dotOf(exactTile({shape[0], inner}, operand, 3), exactTile({inner, shape[1]}, operand, 3), acc, false,
+                   false);
     else if (llvm::isa<FloatType>(element))
       next = b_.create<arith::AddFOp>(acc, tileOf(shape, element));
     else

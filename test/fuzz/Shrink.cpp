@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every step works on a copy: the n-th op (or argument) of the program gets the k-th of the changes below; what then still
-// verifies and fails the same way becomes the program. Ops are tried from the last to the first, since later ones are
-// used by fewer.
+// Every step works on a copy: the n-th op (or argument) of the program gets the k-th of the changes below; what then
+// still verifies and fails the same way becomes the program. Ops are tried from the last to the first, since later ones
+// are used by fewer.
 #include "Shrink.h"
 
 #include "Launch.h"

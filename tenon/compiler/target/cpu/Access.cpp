@@ -198,8 +198,8 @@ Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, c
   address.pointer = elementPointer(b_, view.pointer, toI64(b_, offset), memoryType(view.element));
   if (laneDim >= 0) {
     if (checked_) {
-      // All conditions in one comparison, lane - low < high - low. Not as masks and-ed together: where lanes are known to
-      // be off, LLVM 19 turns half of a masked load into a plain one (AVX2), which faults.
+      // All conditions in one comparison, lane - low < high - low. Not as masks and-ed together: where lanes are known
+      // to be off, LLVM 19 turns half of a masked load into a plain one (AVX2), which faults.
       Value length = b_.create<arith::SubIOp>(high, low);
       if (address.ok)
         length = b_.create<arith::SelectOp>(address.ok, length, constantBits(b_, b_.getI32Type(), 0));

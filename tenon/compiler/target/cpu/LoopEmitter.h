@@ -61,7 +61,6 @@ public:
   //--- For the nests ---
   mlir::ImplicitLocOpBuilder &builder() { return b_; }
   const Isa &isa() const { return isa_; }
-  const Placement &placement() const { return placement_; }
   mlir::Value scalar(mlir::Value tileScalar);
   const ViewParts &view(mlir::Value view) { return views_.find(view)->second; }
   const Buffer *buffer(mlir::Value tile);
@@ -97,9 +96,8 @@ private:
   Buffer constantBuffer(mlir::arith::ConstantOp constant);
   /// The buffer to put a value into: one chosen for it beforehand (a loop-carried one) or a new one.
   Buffer bufferFor(mlir::Value tile);
-  /// Whether every way from `source` to `sink` goes through element-wise ops only, so both have the same index.
-  bool pullsInPlace(mlir::Value sink, mlir::Value source);
-  bool reaches(mlir::Value sink, mlir::Value source);
+  bool computes(const NestRoot &root);
+  void forEachSource(const NestRoot &root, llvm::function_ref<void(mlir::Value, mlir::Operation *, bool)> visit);
   bool mayUpdateInPlace(mlir::Value carried, mlir::Value next, mlir::Block &body);
 
   mlir::func::FuncOp kernel_;

@@ -29,7 +29,12 @@ bool LoopEmitter::mayUpdateInPlace(Value carried, Value next, Block &body) {
       return false;
   if (auto dot = llvm::dyn_cast<tile::DotOp>(producer))
     return dot.getAcc() == carried && carried.hasOneUse();
-  if (!isPulled(producer) || !pullsInPlace(next, carried))
+  bool samePlace = isPulled(producer);
+  walkPulled({{next, true}}, [&](Value value, bool inPlace) {
+    samePlace &= value != carried || inPlace;
+    return true;
+  });
+  if (!samePlace)
     return false;
   // Every other consumer must have been emitted by the time `next` is: it stands earlier, as a root of its own.
   SmallVector<Value> work = {carried};

@@ -104,6 +104,19 @@ bool hasDistinctElements(Value view) {
 
 } // namespace
 
+void walkPulled(SmallVector<std::pair<Value, bool>> from, llvm::function_ref<bool(Value, bool)> visit) {
+  std::set<std::pair<void *, bool>> seen;
+  while (!from.empty()) {
+    auto [value, inPlace] = from.pop_back_val();
+    if (!isTile(value) || !seen.insert({value.getAsOpaquePointer(), inPlace}).second || !visit(value, inPlace))
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (op && isPulled(op))
+      for (Value operand : op->getOperands())
+        from.push_back({operand, inPlace && isElementwise(op)});
+  }
+}
+
 bool areSameWindow(Operation *load, Operation *store) {
   auto from = windowOf(load), to = windowOf(store);
   return from && to && from->view == to->view && llvm::equal(from->offsets, to->offsets) && from->shape == to->shape &&
@@ -157,7 +170,9 @@ bool Placement::mayAlias(Value a, Value b) const {
   return bothArguments && !noOverlap_; // a workspace overlaps nothing else
 }
 
-Placement::Placement(func::FuncOp kernel) : noOverlap_(kernel->hasAttr(tile::noOverlapAttr)) {
+Placement::Placement(func::FuncOp kernel) 
+    // A promise counts as well: a launch that breaks it is refused.
+    : noOverlap_(kernel->hasAttr(tile::noOverlapAttr) || kernel->hasAttr(tile::promisesNoOverlapAttr)) {
   visitBlock(kernel.getBody().front());
 }
 
@@ -184,27 +199,21 @@ void Placement::keepFromOwnWrites(Operation &op) {
   Value written = viewWrittenBy(&op);
   if (!written)
     return;
-  SmallVector<std::pair<Value, bool>> work; // a value, and whether its elements are wanted where they are
+  SmallVector<std::pair<Value, bool>> from;
   for (Value operand : op.getOperands())
-    work.push_back({operand, true});
-  std::set<std::pair<void *, bool>> seen;
-  while (!work.empty()) {
-    auto [value, inPlace] = work.pop_back_val();
+    from.push_back({operand, true});
+  walkPulled(std::move(from), [&](Value value, bool inPlace) {
     Operation *definition = value.getDefiningOp();
-    if (!isTile(value) || !definition || definition->getBlock() != op.getBlock() || !isPulled(definition) ||
-        buffered_.contains(value) || !seen.insert({value.getAsOpaquePointer(), inPlace}).second)
-      continue;
-    if (Value read = viewReadBy(definition); read && mayAlias(read, written)) {
-      bool isSafe = areDisjointWindows(definition, &op) || (inPlace && areSameWindow(definition, &op));
-      if (!isSafe) {
-        buffered_.insert(value);
-        reasons_.push_back({value, "memory that it may have been read from is written by its own use"});
-        continue;
-      }
-    }
-    for (Value operand : definition->getOperands())
-      work.push_back({operand, inPlace && isElementwise(definition)});
-  }
+    if (!definition || definition->getBlock() != op.getBlock() || !isPulled(definition) || buffered_.contains(value))
+      return false;
+    Value read = viewReadBy(definition);
+    if (!read || !mayAlias(read, written) || areDisjointWindows(definition, &op) ||
+        (inPlace && areSameWindow(definition, &op)))
+      return true;
+    buffered_.insert(value);
+    reasons_.push_back({value, "memory that it may have been read from is written by its own use"});
+    return false;
+  });
 }
 
 void Placement::visitBlock(Block &block) {
@@ -217,7 +226,8 @@ void Placement::visitBlock(Block &block) {
     int here = 0, cost = ownCost(&op);
     for (Value operand : op.getOperands()) {
       here = std::max(here, level.lookup(operand));
-      cost += isPulled(&op) && operand.getParentBlock() == &block ? cost_.lookup(operand) : 0;
+      // Saturated: a value used twice by each of many ops counts exponentially often.
+      cost = std::min(cost + (isPulled(&op) && operand.getParentBlock() == &block ? cost_.lookup(operand) : 0), 1000);
     }
     bool root = isRoot(&op);
     if (root || op.getNumRegions()) {

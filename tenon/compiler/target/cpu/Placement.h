@@ -48,6 +48,11 @@ bool isPulled(mlir::Operation *op);
 bool isRoot(mlir::Operation *op);
 /// A reshape that only adds or removes dimensions of size 1.
 bool isUnitReshape(tile::ReshapeOp op);
+/// Visits tiles and, where `visit` says so, what they are pulled from: each once for every way of being wanted, "in place"
+/// (at the index the walk started with) or anywhere else.
+void walkPulled(llvm::SmallVector<std::pair<mlir::Value, bool>> from,
+                llvm::function_ref<bool(mlir::Value, bool inPlace)> visit);
+
 /// Whether two windows (tile.load, tile.store) of one view have no element in common: in some dimension their offsets are
 /// a known distance apart, at least the lower one's extent. Needs a view with distinct elements.
 bool areDisjointWindows(mlir::Operation *a, mlir::Operation *b);
