@@ -17,7 +17,7 @@ namespace tenon::jit {
 /// Everything that the generated code depends on besides the kernel itself.
 struct Specialization {
   std::vector<ArgumentSpec> arguments;
-  bool noOverlap = false; ///< no written view overlaps another view (checked at each launch)
+  bool noOverlap = false; ///< no two tensors overlap (found out at each launch)
   Target target = Target::cpu;
   std::string isa;
 
@@ -52,7 +52,7 @@ struct EmitRequest {
 std::shared_ptr<Executable> compileKernel(const Kernel &kernel, const Specialization &specialization,
                                           const CompileOptions &options, CompileReport &report, EmitRequest *emit);
 
-/// The same from Tile IR on: what the command line, the tuner's workers and the fuzzers start from.
+/// The same from Tile IR on: what the fuzzer starts from.
 std::shared_ptr<Executable> compileTileIr(std::unique_ptr<mlir::MLIRContext> context,
                                           mlir::OwningOpRef<mlir::ModuleOp> module, Target target,
                                           const CompileOptions &options, CompileReport &report, EmitRequest *emit);

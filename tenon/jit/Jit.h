@@ -51,7 +51,7 @@ private:
 using Arguments = std::vector<Argument>;
 
 struct CompileOptions {
-  std::string isa = "native"; ///< "native" or a level it must not exceed: "avx512", "avx2", "baseline" (x86-64)
+  std::string isa = "native"; ///< "native", or the level to use: "avx512", "avx2", "baseline" (x86-64)
   bool useDiskCache = true;
   std::string gpu = "sm_90a"; ///< the architecture of emit(..., "ptx")
 };

@@ -102,7 +102,7 @@ Binding bind(const Kernel &kernel, const Arguments &arguments, const LaunchOptio
                     " has no dimensions: a view has 1 to 5");
       spec.dtype = tensor->dtype();
       spec.rank = tensor->rank();
-      // The last dimension of stride 1; one of size 1 qualifies too, whatever its stride, but only if there is no other.
+      // The last dimension of stride 1.
       for (int d = 0; d < spec.rank; ++d)
         if (tensor->stride(d) == 1)
           spec.unitStride = d;

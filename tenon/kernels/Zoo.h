@@ -6,7 +6,7 @@
 #include <functional>
 #include <span>
 
-/// The kernels that come with Tenon. Each lives in its folder with its reference, tests and README.
+/// The kernels that come with Tenon. Each lives in its folder with its reference and README.
 #pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 namespace zoo {

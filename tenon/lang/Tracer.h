@@ -45,7 +45,6 @@ public:
 
   mlir::OpBuilder &builder() { return builder_; }
   mlir::func::FuncOp function() { return function_; }
-  mlir::ModuleOp module() { return *module_; }
   mlir::OwningOpRef<mlir::ModuleOp> takeModule() { return std::move(module_); }
 
   /// Where ops created from here on come from. Also what errors without a better place name.

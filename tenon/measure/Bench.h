@@ -21,7 +21,6 @@
 /// 5. The figure is the median; its 95% interval is the pair of order statistics that covers the median of any
 ///    distribution with that probability (exact binomial, no normality assumed). Fewer than six trials cannot give 95%:
 ///    the interval is then from the fastest to the slowest.
-#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 struct BenchOptions {
@@ -63,4 +62,3 @@ struct Comparison {
 Comparison compare(const std::vector<Subject> &subjects, const BenchOptions &options = {});
 
 } // namespace tenon
-#pragma GCC visibility pop

@@ -6,7 +6,6 @@
 #include <vector>
 
 /// The machine a figure was measured on, and what Tenon can do there. A figure without it says nothing.
-#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 struct Machine {
@@ -50,4 +49,3 @@ const Machine &thisMachine();
 std::string tenonVersion();
 
 } // namespace tenon
-#pragma GCC visibility pop

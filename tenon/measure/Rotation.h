@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
 
 /// Copies of one set of arguments, taken in turn, so that a kernel measured over and over meets data that is in memory
@@ -39,4 +38,3 @@ private:
 Arguments copyArguments(const Arguments &arguments);
 
 } // namespace tenon
-#pragma GCC visibility pop

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-/// The one judge of "is this kernel right?". Tests, the bench, the command line and the tuner all ask here.
+/// The one judge of "is this kernel right?". Tests, the bench and the command line all ask here.
 ///
 /// The rule (after FlashAttention): with `ref` the reference computed in high precision and then rounded to the output's
 /// type, and `plain` the straightforward computation in the kernel's own precision,

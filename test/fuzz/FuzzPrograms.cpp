@@ -13,7 +13,8 @@
 //
 // Programs are run by a child process; when it dies, the program it was at has failed and another child goes on behind
 // it. A failing program is shrunk, each attempt in a process of its own, printed, and written to fuzz-<seed>.mlir in
-// the working directory; `--replay` takes that file. Exit status: 0, 1 when a program failed, 2 for a wrong command line.
+// the working directory; `--replay` takes that file. Exit status: 0, 1 when a program failed, 2 for wrong
+// use.
 #include "Differential.h"
 #include "ProgramGenerator.h"
 #include "Shrink.h"

@@ -3,7 +3,7 @@
 // The arithmetic that the maths functions are written over.
 //
 // Every function in this folder is straight-line code over a policy `A`, so that the same source is evaluated on the
-// host (HostArithmetic.h: tests, reference interpreter) and emitted as MLIR on scalars, vectors or tensors
+// host (HostArithmetic.h: the accuracy tests) and emitted as MLIR on scalars, vectors or tensors
 // (MlirArithmetic.h: every target). Since each primitive is either exact or rounded once, to nearest, as IEEE 754
 // demands, all of them return the same bits (NaN payloads excepted). Two rules follow for whoever compiles the result:
 // no contraction of mul + add (fma is always written out) and no reassociation (rounding by a magic constant,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All functions by name: what the expansion pass, the reference interpreter and the tests share.
+// All functions by name: what the expansion pass and the tests share.
 #pragma once
 
 #include "tenon/compiler/math/Exponential.h"

@@ -68,7 +68,7 @@ LogicalResult LoopEmitter::runPlan() {
   b_.setInsertionPoint(entry->getTerminator());
   args_ = entry->getArgument(0);
   bindArguments();
-  int32_t next = 0;
+  int32_t next = 4; // after the grid and the number of the requirement
   auto put = [&](Value value, int32_t at) {
     if (value.getType().isIndex())
       value = b_.create<arith::IndexCastOp>(b_.getI64Type(), value);
@@ -77,7 +77,6 @@ LogicalResult LoopEmitter::runPlan() {
   };
   for (int32_t axis = 0; axis < 3; ++axis)
     put(index(1), axis);
-  next = 4;
   SmallVector<Value> conditions;
   for (Operation &op : body) {
     if (auto size = llvm::dyn_cast<tile::SizeOp>(op); size && slice.contains(&op)) {

@@ -20,8 +20,8 @@ struct Isa {
 /// Throws Error for a level that does not exist.
 Isa presetIsa(const std::string &name);
 
-/// The best level this machine has, not above `limit` ("native", "avx512", "avx2", "baseline"). Throws Error for a level
-/// the machine lacks or that does not exist.
+/// The level asked for, with everything else this machine has where that is its best one; "native" is the best. Throws
+/// Error for a level the machine lacks or that does not exist.
 Isa selectIsa(const std::string &limit);
 
 } // namespace tenon::cpu

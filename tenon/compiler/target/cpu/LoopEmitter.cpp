@@ -284,10 +284,6 @@ LogicalResult LoopEmitter::emitOp(Operation &op) {
             buffers_[value] = buffer;
           } else if (reshape && !isUnitReshape(reshape)) {
             flush(); // the operand's buffer must be complete before it is seen in another shape
-            if (destinations_.contains(value)) {
-              const Buffer *source = this->buffer(value);
-              buffers_[value] = *source;
-            }
           }
           return success();
         }

@@ -49,7 +49,7 @@ class LoopEmitter {
 public:
   LoopEmitter(mlir::func::FuncOp kernel, const Isa &isa, mlir::ModuleOp target);
 
-  /// Emits `<name>` (program instance): (args: ptr, pid0, pid1, pid2: i64, scratch: ptr, context: ptr).
+  /// Emits `instance`, one program instance: (args: ptr, pid0, pid1, pid2: i64, scratch: ptr, context: ptr).
   mlir::LogicalResult run();
   /// Emits `tenon_plan` (use an emitter of its own).
   mlir::LogicalResult runPlan();

@@ -85,8 +85,8 @@ LogicalResult LoopEmitter::emitFor(scf::ForOp loop) {
     c.current = allocate(type.getShape(), type.getElementType());
     materialize(c.init, c.current);
     Operation *producer = c.next.getDefiningOp();
-    bool unitOrMixed = producer && llvm::isa<tile::ReshapeOp>(producer);
-    bool computedHere = producer && producer->getBlock() == &body && !unitOrMixed && taken.insert(c.next).second &&
+    bool isReshape = producer && llvm::isa<tile::ReshapeOp>(producer); // it may be its operand's buffer
+    bool computedHere = producer && producer->getBlock() == &body && !isReshape && taken.insert(c.next).second &&
                         !llvm::isa<scf::ForOp, scf::IfOp>(producer);
     c.inPlace = computedHere && mayUpdateInPlace(c.argument, c.next, body);
     c.copies = !computedHere;
