@@ -16,7 +16,8 @@ setup:
 $(BUILD)/build.ninja: | setup
 	@$(CONFIGURE) -B $(BUILD) > $(BUILD)/configure.log || { cat $(BUILD)/configure.log; exit 1; }
 
-demo: all
+demo: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS) tenon-tool
 	@$(BUILD)/bin/tenon demo
 
 test: all

@@ -150,8 +150,10 @@ std::shared_ptr<Executable> executableFor(const Kernel &kernel, const Specializa
   std::lock_guard lock(cache.mutex);
   auto &slot = cache.executables[text];
   if (slot) {
-    if (report)
+    if (report) {
       report->fromMemory = true;
+      report->remarks = slot->info.remarks;
+    }
     return slot;
   }
   CompileReport unused;

@@ -222,6 +222,7 @@ struct if_::State {
   std::vector<Value> thenValues; ///< per slot: what the variable holds after the branch
   bool finished = false;
   Operation *before = nullptr; ///< what was recorded last when the branch was
+  int exceptions = std::uncaught_exceptions();
 
   /// Traces one branch into a region of its own (ops may use values from outside, so it hangs in a detached scf.if).
   std::vector<Value> trace(const std::function<void()> &body, std::unique_ptr<Region> &region);
@@ -312,7 +313,7 @@ void if_::else_(const std::function<void()> &otherwise) && {
 }
 
 if_::~if_() {
-  if (!state_->finished && Tracer::currentOrNull()) {
+  if (!state_->finished && Tracer::currentOrNull() && std::uncaught_exceptions() == state_->exceptions) {
     // Kept in a variable, the branch would be recorded after whatever came in between.
     if (Tracer &t = Tracer::current(); lastOf(t.builder().getInsertionBlock()) != state_->before)
       t.fail(Error(state_->where, "if_() is a statement of its own: do not keep it in a variable"));

@@ -230,6 +230,10 @@ TEST(TraceErrors, LoopsAndScopes) {
     HERE; inside + 1;
   }, {"value used outside its loop or branch"});
   expectMistake([](View x, View, View) {
+    HERE; if_ kept(x.size(0) > 3, [&] { x.store({0}, zeros(f32, {4})); });
+    x.store({4}, zeros(f32, {4}));
+  }, {"if_() is a statement of its own"});
+  expectMistake([](View x, View, View) {
     Tile inside;
     if_(x.size(0) > 3, [&] { inside = x.load({0}, {4}); }).else_([&] { HERE; x.store({0}, inside); });
   }, {"value used outside its loop or branch"});

@@ -212,6 +212,7 @@ int fuzz(const Options &options, Report &report) {
       for (uint64_t i = next; goesOn(i) && i < next + 500; ++i) { // a new child now and then: memory, and what it leaks
         report.current = i;
         Report::set(report.check, "generate");
+        alarm(checkSeconds);
         MLIRContext context(MLIRContext::Threading::DISABLED);
         auto program = generateProgram(context, seedOf(i));
         if (options.print)

@@ -105,6 +105,26 @@ TEST_P(EveryType, RejectsWritesOutside) {
                    {elements < 0 ? "before" : "past", "output argument 1", "overwritten"});
 }
 
+// Nothing written is a large error for outputs around 1e-4, whatever the type's granularity is around 0.3.
+TEST(Verify, RejectsZerosWhereOutputsAreSmall) {
+  for (DType type : {f32, f16, bf16}) {
+    Problem problem;
+    problem.arguments = {Tensor::empty(type, {64}), Tensor::empty(type, {64})};
+    problem.arguments[0].tensor().fillRandom(1, 1e-4, 2e-4);
+    problem.outputs = {1};
+    auto copy = [](Arguments &a) {
+      for (int64_t i = 0; i < 64; ++i)
+        a[1].tensor().set({i}, a[0].tensor().get({i}));
+    };
+    problem.reference = problem.plain = copy;
+    EXPECT_TRUE(verify(problem, [&](const Arguments &a) {
+                  Arguments mine = a;
+                  copy(mine);
+                }).passed);
+    EXPECT_FALSE(verify(problem, [](const Arguments &a) { Tensor(a[1].tensor()).fill(0); }).passed);
+  }
+}
+
 TEST(Verify, NamesOutputIndexGotAndWanted) {
   Problem problem = problemOf(f32);
   problem.arguments[0].tensor().set({2, 1}, 4);
