@@ -121,7 +121,15 @@ public:
   Arg(Number number, std::source_location where = std::source_location::current())
       : kind(std::is_floating_point_v<Number> ? Kind::real : std::is_same_v<Number, bool> ? Kind::truth : Kind::integer),
         isUnsigned(std::is_unsigned_v<Number>), real(static_cast<double>(number)),
-        integer(static_cast<int64_t>(number)), where(where) {}
+        integer(wholePart(number)), where(where) {}
+
+  /// Of a C++ real: where it has one that fits, else 0 (only asked for where reals are refused).
+  template <class Number> static constexpr int64_t wholePart(Number number) {
+    if constexpr (std::is_floating_point_v<Number>)
+      return number > -0x1p63 && number < 0x1p63 ? static_cast<int64_t>(number) : 0;
+    else
+      return static_cast<int64_t>(number);
+  }
 
   enum class Kind : uint8_t { tile, integer, real, truth };
   Kind kind = Kind::tile;
