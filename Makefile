@@ -24,13 +24,15 @@ test: all
 	@ctest --test-dir $(BUILD) --output-on-failure
 
 # The suite under the address and undefined-behaviour sanitizers, in a build of its own. LLVM's libraries are not
-# instrumented, so what its headers tell the sanitizer about their memory is only half the story: switched off.
+# instrumented, so what its headers tell the sanitizer about their memory is only half the story: switched off. Memory
+# that cannot be had is an error of the program's own, which tests ask for.
+SANITIZER_OPTIONS = allow_user_poisoning=0:detect_container_overflow=0:allocator_may_return_null=1
 test-sanitize: setup
 	@scripts/install-dependencies $(BUILD)-sanitize
 	@$(CONFIGURE) -B $(BUILD)-sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTENON_SANITIZE=address,undefined \
 	  > $(BUILD)-sanitize/configure.log || { cat $(BUILD)-sanitize/configure.log; exit 1; }
 	@ninja -C $(BUILD)-sanitize -j $(JOBS)
-	@ASAN_OPTIONS=allow_user_poisoning=0:detect_container_overflow=0 ctest --test-dir $(BUILD)-sanitize --output-on-failure
+	@ASAN_OPTIONS=$(SANITIZER_OPTIONS) ctest --test-dir $(BUILD)-sanitize --output-on-failure
 
 # Random programs with fresh seeds for MINUTES.
 MINUTES ?= 30

@@ -3,8 +3,7 @@
 // Internal to jit/: from a kernel and its specialisation to something that runs.
 #pragma once
 
-#include "tenon/compiler/target/cpu/CpuTarget.h"
-#include "tenon/compiler/target/cpu/Loader.h"
+#include "tenon/jit/Executable.h"
 #include "tenon/jit/Jit.h"
 #include "tenon/lang/Tracer.h"
 
@@ -19,26 +18,10 @@ struct Specialization {
   std::vector<ArgumentSpec> arguments;
   bool noOverlap = false; ///< no two tensors overlap (found out at each launch)
   Target target = Target::cpu;
-  std::string isa;
+  std::string options; ///< what else the code depends on, as text
 
   /// Equal for equal specialisations of one kernel; the in-memory cache is keyed by it.
   std::string text() const;
-};
-
-/// A kernel ready to run: machine code, or Tile IR for the interpreter.
-class Executable {
-public:
-  virtual ~Executable() = default;
-  struct Plan {
-    int64_t grid[3] = {1, 1, 1};
-    std::string refusal; ///< why the launch must not happen, or empty
-    std::vector<std::vector<int64_t>> workspaces;
-  };
-  virtual Plan plan(std::span<const int64_t> words) const = 0;
-  /// `words` include the workspaces'.
-  virtual void run(const Plan &plan, std::span<const int64_t> words, int threads) const = 0;
-
-  cpu::KernelInfo info;
 };
 
 /// Stops compilation after a phase and hands its text over.
@@ -46,6 +29,23 @@ struct EmitRequest {
   std::string phase;
   std::string text;
 };
+
+/// What a pipeline makes.
+struct GeneratedCode {
+  lower::KernelInfo info;
+  llvm::SmallVector<char, 0> host; ///< object code: the whole kernel, or its launch plan alone
+  llvm::SmallVector<char, 0> device; ///< for GPU targets
+};
+/// From Tile IR, phase by phase; nothing when a phase was to be printed.
+std::optional<GeneratedCode> generateCpuCode(mlir::MLIRContext &context, mlir::ModuleOp module,
+                                             const CompileOptions &options, CompileReport &report, EmitRequest *emit);
+std::optional<GeneratedCode> generateGpuCode(mlir::MLIRContext &context, mlir::ModuleOp module, Target target,
+                                             const CompileOptions &options, CompileReport &report, EmitRequest *emit);
+
+bool isGpu(Target target);
+bool isGpuPhase(std::string_view phase);
+/// What GPU code depends on besides the architecture.
+std::string gpuOptionsText(const CompileOptions &options);
 
 /// Traces and compiles, or loads from the disk cache. With `emit`, only as far as the phase asked for, and the result is
 /// null.

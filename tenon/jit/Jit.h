@@ -18,6 +18,8 @@ namespace tenon {
 enum class Target : uint8_t {
   cpu,         ///< compiled for this machine's processor
   interpreter, ///< the reference interpreter of Tile IR: slow, and right by definition
+  sim,         ///< compiled for an NVIDIA GPU and run by a simulator of one, which watches for races and wrong accesses
+  cuda,        ///< compiled for an NVIDIA GPU and run there
 };
 std::string_view nameOf(Target target);
 std::optional<Target> parseTarget(std::string_view name);
@@ -53,7 +55,11 @@ using Arguments = std::vector<Argument>;
 struct CompileOptions {
   std::string isa = "native"; ///< "native", or the level to use: "avx512", "avx2", "baseline" (x86-64)
   bool useDiskCache = true;
-  std::string gpu = "sm_90a"; ///< the architecture of emit(..., "ptx")
+  std::string gpu = "sm_90a"; ///< the architecture of the simulator and of emit(); a device has its own
+  int device = 0;             ///< the CUDA device's number; launches take it from their tensors
+  int warps = 0;              ///< of a GPU block: 1, 2, 4, ... 32; 0: chosen from the sizes of the tiles
+  int cluster = 0;            ///< GPU blocks that share one program instance: 1, 2, 4, 8, 16; 0: chosen
+  int stages = 0;             ///< of asynchronous copies in flight in loops around a dot; 0: chosen, 1: none
 };
 
 struct LaunchOptions {
@@ -64,7 +70,8 @@ struct LaunchOptions {
   Stream *stream = nullptr; ///< null: run now and return when done; otherwise queue on the stream and return at once
 };
 
-/// Compiles the kernel for these arguments unless it already is, checks the launch and runs it. Throws Error before
+/// Compiles the kernel for these arguments unless it already is, checks the launch and runs it. For a CUDA device the
+/// tensors are there already, or all on the host: then they are copied there, and back when the kernel is done. Throws Error before
 /// anything runs when the launch is wrong; an error while running (a failed device_assert) is thrown here, or by the
 /// stream's synchronize().
 void launch(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options = {});

@@ -6,6 +6,7 @@
 #include "tenon/runtime/Workspace.h"
 
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -54,10 +55,27 @@ struct Binding {
   std::vector<const Tensor *> tensors; ///< per function argument; null for scalars
 };
 
-Binding bind(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
+/// The largest power of two, up to 16, that a number is a multiple of.
+int64_t powerOfTwoIn(int64_t value) { return value ? std::min<int64_t>(value & -value, 16) : 16; }
+
+/// What a GPU's code may rely on (tile.divisible). Differences that code does not depend on would compile it again: only
+/// whether 16 bytes fit is asked of addresses and strides.
+std::vector<int64_t> divisibleOf(const Tensor &tensor) {
+  std::vector<int64_t> facts = {powerOfTwoIn(reinterpret_cast<int64_t>(tensor.data()))};
+  for (int64_t size : tensor.sizes())
+    facts.push_back(powerOfTwoIn(size));
+  for (int64_t stride : tensor.strides())
+    facts.push_back(powerOfTwoIn(stride));
+  return facts;
+}
+
+Binding bindArguments(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options, bool forGpu) {
   Binding binding;
   binding.specialization.target = options.target;
-  binding.specialization.isa = options.compile.isa;
+  binding.specialization.options = options.compile.isa;
+  if (forGpu)
+    binding.specialization.options += "|" + options.compile.gpu + "|" + std::to_string(options.compile.device) +
+                                      jit::gpuOptionsText(options.compile);
   for (const auto &[name, value] : options.params) {
     bool known = false;
     for (const KernelParameter &parameter : kernel.parameters())
@@ -107,6 +125,8 @@ Binding bind(const Kernel &kernel, const Arguments &arguments, const LaunchOptio
         if (tensor->stride(d) == 1)
           spec.unitStride = d;
       spec.distinct = tensor->hasDistinctElements();
+      if (forGpu)
+        spec.divisible = divisibleOf(*tensor);
       binding.words.push_back(reinterpret_cast<int64_t>(tensor->data()));
       for (int d = 0; d < spec.rank; ++d)
         binding.words.push_back(tensor->size(d));
@@ -117,6 +137,8 @@ Binding bind(const Kernel &kernel, const Arguments &arguments, const LaunchOptio
       const auto *number = std::get_if<int64_t>(&value);
       if (!number)
         refuse();
+      if (forGpu)
+        spec.divisible = {powerOfTwoIn(*number)};
       binding.words.push_back(*number);
       binding.tensors.push_back(nullptr);
     } else {
@@ -175,9 +197,10 @@ void checkPromises(const Kernel &kernel, const Binding &binding, const Executabl
                     "' overlaps '" + names[j] + "'");
 }
 
-/// Row-major views of zeroed memory for the workspaces, appended to the words. The memory is the thread's, one block for
-/// all of them.
-void addWorkspaces(const Executable &executable, const Executable::Plan &plan, std::vector<int64_t> &words) {
+/// Row-major views of zeroed memory for the workspaces, appended to the words, one block for all of them. On the CPU the
+/// memory is the thread's; on a device it is returned, and may be let go once the kernel is queued.
+Tensor addWorkspaces(const Executable &executable, const Executable::Plan &plan, Device device,
+                     std::vector<int64_t> &words) {
   constexpr size_t alignment = 64;
   std::vector<size_t> offsets;
   size_t total = 0;
@@ -189,7 +212,14 @@ void addWorkspaces(const Executable &executable, const Executable::Plan &plan, s
     offsets.push_back(total);
     total += (bytes + alignment - 1) / alignment * alignment;
   }
-  auto *memory = static_cast<char *>(zeroedWorkspace(total));
+  Tensor onDevice;
+  char *memory = nullptr;
+  if (device.isCpu()) {
+    memory = static_cast<char *>(zeroedWorkspace(total));
+  } else if (total) {
+    onDevice = Tensor::zeros(DType::u8, {static_cast<int64_t>(total)}, device);
+    memory = static_cast<char *>(onDevice.data());
+  }
   for (size_t i = 0; i < plan.workspaces.size(); ++i) {
     const std::vector<int64_t> &sizes = plan.workspaces[i];
     std::vector<int64_t> strides(sizes.size(), 1);
@@ -199,9 +229,11 @@ void addWorkspaces(const Executable &executable, const Executable::Plan &plan, s
     words.insert(words.end(), sizes.begin(), sizes.end());
     words.insert(words.end(), strides.begin(), strides.end());
   }
+  return onDevice;
 }
 
-void runNow(const Executable &executable, std::vector<int64_t> words, int threads) {
+void runNow(const Executable &executable, std::vector<int64_t> words, Device device,
+            const Executable::RunOptions &options) {
   Executable::Plan plan = executable.plan(words);
   if (!plan.refusal.empty())
     throw Error(plan.refusal);
@@ -213,16 +245,76 @@ void runNow(const Executable &executable, std::vector<int64_t> words, int thread
     if (__builtin_mul_overflow(instances, extent, &instances))
       throw Error("a grid of " + std::to_string(plan.grid[0]) + " x " + std::to_string(plan.grid[1]) + " x " +
                   std::to_string(plan.grid[2]) + " instances is more than 2^63");
-  addWorkspaces(executable, plan, words);
-  executable.run(plan, words, threads);
+  Tensor workspace = addWorkspaces(executable, plan, device, words);
+  executable.run(plan, words, options);
+}
+
+/// Where the tensors are. They must be in one place, which is the CPU's memory unless the target is a CUDA device.
+Device deviceOf(const Kernel &kernel, const Arguments &arguments, Target target) {
+  std::optional<Device> found;
+  for (const Argument &argument : arguments) {
+    if (!argument.isTensor() || argument.tensor().elements() == 0)
+      continue;
+    Device device = argument.tensor().device();
+    if (found && *found != device)
+      throw Error("the tensors of a launch of kernel " + kernel.name() + " are on different devices: " + found->str() +
+                  " and " + device.str());
+    found = device;
+  }
+  if (found && found->isCuda() && target != Target::cuda)
+    throw Error("the tensors of a launch of kernel " + kernel.name() + " are on " + found->str() + ", and its target is " +
+                std::string(nameOf(target)));
+  return found.value_or(Device::cpu());
+}
+
+/// A launch on a device of tensors that are on the host: their whole buffers go there and come back, so that strides and
+/// overlaps stay as they are.
+void launchOnCopies(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
+  if (options.stream)
+    throw Error("a launch on a stream of a CUDA device needs its tensors there: copy them with Tensor::to()");
+  Device device = Device::cuda(options.compile.device);
+  struct Mirror {
+    Tensor host, device;
+  };
+  std::map<const Buffer *, Mirror> mirrors;
+  Arguments copies;
+  for (const Argument &argument : arguments) {
+    if (!argument.isTensor()) {
+      copies.push_back(argument);
+      continue;
+    }
+    const Tensor &tensor = argument.tensor();
+    auto [found, isNew] = mirrors.try_emplace(tensor.buffer().get());
+    Mirror &mirror = found->second;
+    if (isNew) {
+      auto bytes = static_cast<int64_t>(tensor.bufferBytes());
+      mirror.host = Tensor::borrow(tensor.bufferBegin(), tensor.bufferBytes(), DType::u8, {bytes});
+      mirror.device = mirror.host.to(device);
+    }
+    auto offset = static_cast<char *>(tensor.data()) - static_cast<char *>(tensor.bufferBegin());
+    copies.push_back(Tensor::borrow(static_cast<char *>(mirror.device.data()) + offset,
+                                    tensor.bufferBytes() - static_cast<size_t>(offset), tensor.dtype(), tensor.sizes(),
+                                    tensor.strides(), {}, device));
+  }
+  launch(kernel, copies, options);
+  for (auto &[buffer, mirror] : mirrors)
+    mirror.host.copyFrom(mirror.device);
 }
 
 } // namespace
 
-std::string_view nameOf(Target target) { return target == Target::cpu ? "cpu" : "interpreter"; }
+std::string_view nameOf(Target target) {
+  switch (target) {
+  case Target::cpu: return "cpu";
+  case Target::interpreter: return "interpreter";
+  case Target::sim: return "sim";
+  case Target::cuda: return "cuda";
+  }
+  return "";
+}
 
 std::optional<Target> parseTarget(std::string_view name) {
-  for (Target target : {Target::cpu, Target::interpreter})
+  for (Target target : {Target::cpu, Target::interpreter, Target::sim, Target::cuda})
     if (nameOf(target) == name)
       return target;
   return std::nullopt;
@@ -235,28 +327,45 @@ double CompileReport::milliseconds() const {
   return total;
 }
 
-void launch(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
-  Binding binding = bind(kernel, arguments, options);
+void launch(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &wanted) {
+  LaunchOptions options = wanted;
+  Device device = deviceOf(kernel, arguments, options.target);
+  if (options.target == Target::cuda) {
+    if (device.isCuda())
+      options.compile.device = device.ordinal;
+    options.compile.gpu = cudaProperties(options.compile.device).architecture();
+    if (device.isCpu()) {
+      for (const Argument &argument : arguments)
+        if (argument.isTensor())
+          argument.tensor().checkInsideBuffer();
+      return launchOnCopies(kernel, arguments, options);
+    }
+  }
+  Binding binding = bindArguments(kernel, arguments, options, jit::isGpu(options.target));
   for (const Tensor *tensor : binding.tensors)
     if (tensor)
       tensor->checkInsideBuffer();
   binding.specialization.noOverlap = !anyOverlap(binding.tensors);
   std::shared_ptr<Executable> executable = executableFor(kernel, binding.specialization, options.compile, nullptr);
   checkPromises(kernel, binding, *executable);
-  if (!options.stream) {
-    runNow(*executable, std::move(binding.words), options.threads);
+  Executable::RunOptions run{options.threads, options.target == Target::cuda ? options.stream : nullptr};
+  if (!options.stream || options.target == Target::cuda) {
+    runNow(*executable, std::move(binding.words), device, run);
     return;
   }
   // Refuse now what can be refused now; the arguments stay alive until the work is done.
   if (std::string refusal = executable->plan(binding.words).refusal; !refusal.empty())
     throw Error(refusal);
-  options.stream->enqueue([executable, words = std::move(binding.words), threads = options.threads, keep = arguments] {
-    runNow(*executable, words, threads);
+  options.stream->enqueue([executable, words = std::move(binding.words), run, keep = arguments] {
+    runNow(*executable, words, Device::cpu(), run);
   });
 }
 
-CompileReport prepare(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
-  Binding binding = bind(kernel, arguments, options);
+CompileReport prepare(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &wanted) {
+  LaunchOptions options = wanted;
+  if (options.target == Target::cuda)
+    options.compile.gpu = cudaProperties(options.compile.device).architecture();
+  Binding binding = bindArguments(kernel, arguments, options, jit::isGpu(options.target));
   binding.specialization.noOverlap = !anyOverlap(binding.tensors);
   CompileReport report;
   executableFor(kernel, binding.specialization, options.compile, &report);
@@ -272,7 +381,10 @@ const std::vector<PhaseInfo> &compilePhases() {
       {"llvm", "LLVM IR"},
       {"optimized", "LLVM IR after optimisation"},
       {"asm", "machine code as assembly"},
-      {"ptx", "PTX for an NVIDIA GPU (CompileOptions::gpu)"},
+      {"layouts", "NVIDIA GPU (CompileOptions::gpu): Tile IR, every tile with its layout over threads"},
+      {"threads", "NVIDIA GPU: what one thread does"},
+      {"ptx", "NVIDIA GPU: PTX"},
+      {"sass", "NVIDIA GPU: machine code (needs ptxas and a disassembler)"},
   };
   return phases;
 }
@@ -287,7 +399,7 @@ std::string emit(const Kernel &kernel, const Arguments &arguments, std::string_v
   }
   if (!known)
     throw Error("unknown phase '" + std::string(phase) + "': the phases are " + names);
-  Binding binding = bind(kernel, arguments, options);
+  Binding binding = bindArguments(kernel, arguments, options, jit::isGpu(options.target) || jit::isGpuPhase(phase));
   binding.specialization.noOverlap = !anyOverlap(binding.tensors);
   CompileReport report;
   jit::EmitRequest request{std::string(phase), ""};

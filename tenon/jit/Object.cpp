@@ -43,6 +43,10 @@ public:
     at_ += size;
     return {data, size};
   }
+  std::string string() {
+    auto value = text();
+    return {value.begin(), value.end()};
+  }
   bool failed() const { return failed_; }
   bool atEnd() const { return at_ == bytes_.size(); }
   /// A count of things of at least one byte each: more than there are bytes left is nonsense.
@@ -61,10 +65,60 @@ private:
   bool failed_ = false;
 };
 
+void encodeGpu(Writer &w, const lower::KernelInfo::Gpu &gpu) {
+  for (int64_t value : {gpu.threads, gpu.cluster, gpu.sharedBytes})
+    w.number(value);
+  w.number(gpu.asserts.size());
+  for (const auto &check : gpu.asserts) {
+    w.text(check.message);
+    w.text(check.where);
+    w.number(check.rank);
+  }
+  w.number(gpu.prints.size());
+  for (const auto &print : gpu.prints) {
+    w.text(print.label);
+    w.text(print.element);
+    w.number(print.shape.size());
+    for (int64_t size : print.shape)
+      w.number(size);
+    w.number(print.isUnsigned);
+  }
+}
+
+lower::KernelInfo::Gpu decodeGpu(Reader &r) {
+  lower::KernelInfo::Gpu gpu;
+  for (int64_t *value : {&gpu.threads, &gpu.cluster, &gpu.sharedBytes})
+    *value = static_cast<int64_t>(r.number());
+  for (uint64_t i = r.count(); i > 0; --i) {
+    std::string message = r.string(), where = r.string();
+    gpu.asserts.push_back({message, where, static_cast<int64_t>(r.number())});
+  }
+  for (uint64_t i = r.count(); i > 0; --i) {
+    lower::KernelInfo::Gpu::Print print;
+    print.label = r.string();
+    print.element = r.string();
+    for (uint64_t d = r.count(); d > 0; --d)
+      print.shape.push_back(static_cast<int64_t>(r.number()));
+    print.isUnsigned = r.number() != 0;
+    gpu.prints.push_back(std::move(print));
+  }
+  return gpu;
+}
+
 } // namespace
 
-std::vector<std::byte> encodeObject(const cpu::KernelInfo &info, std::span<const char> code) {
+std::vector<std::byte> encodeObject(const lower::KernelInfo &info, std::span<const char> code,
+                                    std::span<const char> device) {
   Writer w;
+  w.text(info.name);
+  w.number(info.arguments.size());
+  for (const auto &argument : info.arguments) {
+    w.text(argument.name);
+    w.number(argument.isView);
+    w.number(argument.elementBytes);
+    w.number(argument.rank);
+  }
+  encodeGpu(w, info.gpu);
   w.number(info.scratchBytes);
   w.number(info.promisesNoOverlap);
   w.number(info.requirements.size());
@@ -84,29 +138,39 @@ std::vector<std::byte> encodeObject(const cpu::KernelInfo &info, std::span<const
   for (bool written : info.written)
     w.number(written);
   w.text(code);
+  w.text(device);
   return w.take();
 }
 
 std::optional<Object> decodeObject(std::span<const std::byte> bytes) {
   Reader r(bytes);
   Object object;
+  object.info.name = r.string();
+  for (uint64_t i = r.count(); i > 0; --i) {
+    lower::KernelInfo::Argument argument;
+    argument.name = r.string();
+    argument.isView = r.number() != 0;
+    argument.elementBytes = static_cast<unsigned>(r.number());
+    argument.rank = static_cast<unsigned>(r.number());
+    object.info.arguments.push_back(std::move(argument));
+  }
+  object.info.gpu = decodeGpu(r);
   object.info.scratchBytes = static_cast<int64_t>(r.number());
   object.info.promisesNoOverlap = r.number() != 0;
   for (uint64_t i = r.count(); i > 0; --i) {
-    auto message = r.text(), where = r.text();
-    object.info.requirements.push_back({std::string(message.begin(), message.end()), std::string(where.begin(), where.end())});
+    std::string message = r.string();
+    object.info.requirements.push_back({message, r.string()});
   }
   for (uint64_t i = r.count(); i > 0; --i) {
     auto elementBytes = static_cast<unsigned>(r.number());
     object.info.workspaces.push_back({elementBytes, static_cast<unsigned>(r.number())});
   }
-  for (uint64_t i = r.count(); i > 0; --i) {
-    auto remark = r.text();
-    object.info.remarks.emplace_back(remark.begin(), remark.end());
-  }
+  for (uint64_t i = r.count(); i > 0; --i)
+    object.info.remarks.push_back(r.string());
   for (uint64_t i = r.count(); i > 0; --i)
     object.info.written.push_back(r.number() != 0);
   object.code = r.text();
+  object.device = r.text();
   if (r.failed() || !r.atEnd())
     return std::nullopt;
   return object;

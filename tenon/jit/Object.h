@@ -8,16 +8,18 @@
 #include <span>
 #include <vector>
 
-/// A compiled kernel as bytes: its info and its machine code in one blob, so that they cannot come from different
+/// A compiled kernel as bytes: its info and its code in one blob, so that they cannot come from different
 /// compilations. The disk cache checks integrity; decoding still trusts nothing.
 namespace tenon::jit {
 
 struct Object {
-  cpu::KernelInfo info;
-  std::span<const char> code; ///< inside the bytes it was decoded from
+  lower::KernelInfo info;
+  std::span<const char> code;   ///< for the host; inside the bytes it was decoded from
+  std::span<const char> device; ///< for the GPU or the simulator of one; likewise
 };
 
-std::vector<std::byte> encodeObject(const cpu::KernelInfo &info, std::span<const char> code);
+std::vector<std::byte> encodeObject(const lower::KernelInfo &info, std::span<const char> code,
+                                    std::span<const char> device = {});
 std::optional<Object> decodeObject(std::span<const std::byte> bytes);
 
 } // namespace tenon::jit

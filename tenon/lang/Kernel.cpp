@@ -119,6 +119,8 @@ OwningOpRef<ModuleOp> traceKernel(const Kernel &kernel, std::span<const Argument
       function.setArgAttr(position, tile::unitStrideAttr, b.getI64IntegerAttr(argument.unitStride));
     if (argument.kind == ParameterKind::view && argument.distinct)
       function.setArgAttr(position, tile::distinctAttr, b.getUnitAttr());
+    if (!argument.divisible.empty())
+      function.setArgAttr(position, tile::divisibleAttr, b.getDenseI64ArrayAttr(argument.divisible));
     Value value = function.getArgument(position);
     if (argument.kind == ParameterKind::index)
       bound.emplace_back(Index(handleOf(value, DType::i64)));

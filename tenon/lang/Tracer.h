@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace tenon {
 
@@ -24,6 +25,8 @@ struct ArgumentSpec {
   int unitStride = -1;      ///< view: the dimension whose stride is 1, or -1
   bool distinct = false;    ///< view: different indices name different elements
   int64_t value = 0;        ///< param
+  /// For targets that ask: powers of two that the argument's words are multiples of (tile.divisible); empty: not asked.
+  std::vector<int64_t> divisible;
 };
 
 /// Runs the kernel's body and returns the module with its one function. Throws Error for a wrong program.

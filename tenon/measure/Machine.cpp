@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/measure/Machine.h"
 
+#include "tenon/base/Error.h"
 #include "tenon/jit/DiskCache.h"
 #include "tenon/runtime/CpuPool.h"
+#include "tenon/runtime/Device.h"
 
 #include <algorithm>
 #include <cctype>
@@ -12,7 +14,6 @@
 #include <optional>
 #include <sstream>
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 namespace tenon {
@@ -147,29 +148,18 @@ std::string findProgram(const std::string &name) {
   return "";
 }
 
-/// Asks the driver through the few functions needed for it, so that nothing of NVIDIA's is needed to build.
 Machine::Gpu findGpu() {
   Machine::Gpu gpu;
   gpu.ptxas = findProgram("ptxas");
-  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    gpu.reason = "the NVIDIA driver (libcuda.so.1) is not installed";
-    return gpu;
+  gpu.reason = whyNoCuda();
+  gpu.driver = cudaDriverVersion() > 0;
+  try {
+    for (int device = 0; device < cudaDeviceCount(); ++device)
+      gpu.devices.push_back(cudaProperties(device).name);
+  } catch (const Error &error) {
+    gpu.reason = error.what();
+    gpu.devices.clear();
   }
-  gpu.driver = true; // and stays open: the driver does not like to be unloaded
-  auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(library, "cuInit"));
-  auto count = reinterpret_cast<int (*)(int *)>(dlsym(library, "cuDeviceGetCount"));
-  auto name = reinterpret_cast<int (*)(char *, int, int)>(dlsym(library, "cuDeviceGetName"));
-  int devices = 0;
-  if (!init || !count || !name)
-    gpu.reason = "libcuda.so.1 is not a CUDA driver";
-  else if (int error = init(0))
-    gpu.reason = "the NVIDIA driver does not start (CUDA error " + std::to_string(error) + ")";
-  else if (count(&devices) != 0 || devices == 0)
-    gpu.reason = "the NVIDIA driver sees no device";
-  for (int device = 0; device < devices; ++device)
-    if (char text[256] = {}; name(text, sizeof text - 1, device) == 0)
-      gpu.devices.push_back(text);
   return gpu;
 }
 

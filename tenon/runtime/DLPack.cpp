@@ -34,6 +34,21 @@ DType fromDLPack(DLDataType type) {
               " bits) is not one of Tenon's; convert it to a type such as f32, bf16 or i32 first");
 }
 
+Device deviceFromDLPack(DLDevice device) {
+  std::string refusal =
+      "a DLPack tensor on device type " + std::to_string(static_cast<int>(device.device_type)) + " cannot be used";
+  if (device.device_type == kDLCPU)
+    return Device::cpu();
+  if (device.device_type != kDLCUDA)
+    throw Error(refusal + "; copy it to the CPU (device type 1) or to a CUDA device (2) first");
+  try {
+    cudaProperties(device.device_id); // there must be such a device
+  } catch (const Error &error) {
+    throw Error(refusal + ": " + error.what());
+  }
+  return Device::cuda(device.device_id);
+}
+
 /// What an exported tensor points to: shape and strides live here, and the buffer lives as long as this does.
 struct Exported {
   DLManagedTensor managed;
@@ -46,9 +61,7 @@ Tensor Tensor::from_dlpack(DLManagedTensor *managed) {
   if (!managed)
     throw Error("from_dlpack was given a null pointer; pass a DLManagedTensor");
   const DLTensor &source = managed->dl_tensor;
-  if (source.device.device_type != kDLCPU)
-    throw Error("a DLPack tensor on device type " + std::to_string(static_cast<int>(source.device.device_type)) +
-                " cannot be used as a host tensor; copy it to the CPU (device type 1) first");
+  Device device = deviceFromDLPack(source.device);
   if (source.ndim < 0 || (source.ndim > 0 && !source.shape))
     throw Error("a DLPack tensor of rank " + std::to_string(source.ndim) +
                 " without a valid shape cannot be used; ndim must be 0 or more and shape must be set");
@@ -62,7 +75,8 @@ Tensor Tensor::from_dlpack(DLManagedTensor *managed) {
   // DLPack does not say how much memory there is; what the strides reach is the producer's promise.
   result.data_ = source.data ? static_cast<std::byte *>(source.data) + source.byte_offset : nullptr;
   std::byte *begin = result.data_ ? result.data_ + result.extent_.low : nullptr;
-  result.buffer_ = std::make_shared<Buffer>(begin, static_cast<size_t>(result.extent_.high - result.extent_.low));
+  result.buffer_ = std::make_shared<Buffer>(begin, static_cast<size_t>(result.extent_.high - result.extent_.low),
+                                            nullptr, device);
   result.checkInsideBuffer();
   result.buffer_->onRelease([managed] {
     if (managed->deleter)
@@ -76,7 +90,8 @@ DLManagedTensor *Tensor::to_dlpack() const {
   Tensor &tensor = exported->tensor;
   DLTensor &view = exported->managed.dl_tensor;
   view.data = tensor.data_;
-  view.device = {kDLCPU, 0};
+  Device device = tensor.device();
+  view.device = {device.isCuda() ? kDLCUDA : kDLCPU, static_cast<int32_t>(device.ordinal)};
   view.ndim = static_cast<int32_t>(tensor.rank_);
   view.dtype = toDLPack(tensor.dtype_);
   view.shape = tensor.sizes_.data();

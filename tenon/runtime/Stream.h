@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "tenon/runtime/Device.h"
+
 #include <cstddef>
 #include <functional>
 #include <memory>
 
 #pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {
+
+class EventMoment;
+class StreamImpl;
+namespace cuda {
+class CudaStream;
+}
 
 /// A moment in the work of a stream: the most recent Stream::record() of it. Before the first record it counts as
 /// reached. A handle: copies made after a record refer to the same moment. Recording again gives the event a new moment
@@ -21,29 +29,42 @@ public:
 private:
   friend class Stream;
   friend double elapsedMilliseconds(const Event &start, const Event &end);
-  struct Moment;
-  std::shared_ptr<Moment> moment_;
+  std::shared_ptr<EventMoment> moment_;
 };
 
-/// The time between two events that were recorded and reached; throws Error if one was not.
+/// The time between two events of one device that were recorded and reached; throws Error if one was not. On a CUDA
+/// device it is measured by the device.
 double elapsedMilliseconds(const Event &start, const Event &end);
 
-/// Work on the CPU in the order it was queued, beside the thread that queues it: what a CUDA stream is on a GPU. One
-/// thread of its own, started with the first work. Destroying a stream finishes its work first.
+/// Work in the order it was queued, beside the thread that queues it, on the CPU or on a CUDA device. Destroying a
+/// stream finishes its work first. Work may be queued from several threads at once.
 ///
-/// An item fails by throwing. The items queued after it are then skipped, up to the next synchronize(), which rethrows
-/// the error. A stream that waits for an event of a failed stream fails with the same error.
+/// On the CPU: one thread of its own, started with the first work. An item fails by throwing. The items queued after it
+/// are then skipped, up to the next synchronize(), which rethrows the error. A stream that waits for an event of a
+/// failed stream fails with the same error.
 ///
-/// Work may be queued from several threads at once.
+/// On a CUDA device: a stream of the driver that does not wait for the default stream. Kernels behind a failed
+/// device_assert still run; synchronize() throws what failed first. A CPU stream can wait for events of a CUDA stream;
+/// the other way round, wait() blocks the caller until the CPU's event is reached, since a device cannot wait for a
+/// thread.
 class Stream {
 public:
+  /// On the CPU.
   Stream();
+  /// Throws Error when the device cannot be used.
+  explicit Stream(Device device);
   ~Stream();
   Stream(Stream &&) noexcept;
   Stream &operator=(Stream &&) noexcept;
 
+  Device device() const;
+
+  /// On a CUDA stream the function runs on a thread of the driver's and must not call CUDA, nor anything here that does
+  /// (device tensors may be held, but not made, copied or read); it is skipped when an earlier one threw. What it holds
+  /// is let go by a later call on the stream. Not while the stream is captured.
   void enqueue(std::function<void()> work);
-  /// Waits for everything queued so far; rethrows the first error since the last synchronize() and forgets it.
+  /// Waits for everything queued so far; rethrows the first error since the last synchronize() and forgets it, unless
+  /// the device itself is lost.
   void synchronize();
   /// Whether nothing is queued or running.
   bool idle() const;
@@ -54,9 +75,9 @@ public:
   void wait(const Event &event);
 
 private:
-  struct Impl;
-  Impl &impl() const;
-  std::unique_ptr<Impl> impl_;
+  friend class cuda::CudaStream;
+  StreamImpl &impl() const;
+  std::unique_ptr<StreamImpl> impl_;
 };
 
 } // namespace tenon

@@ -3,6 +3,7 @@
 
 #include "tenon/base/Error.h"
 #include "tenon/base/FloatFormats.h"
+#include "tenon/runtime/DeviceTensor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -97,20 +98,29 @@ uint64_t randomBits(uint64_t seed, uint64_t counter) {
 
 } // namespace
 
-Buffer::Buffer(size_t bytes) : bytes_(bytes), owned_(true) {
+Buffer::Buffer(size_t bytes, Device device) : bytes_(bytes), owned_(true), device_(device) {
+  if (device.isCuda()) {
+    data_ = allocateOnDevice(device, bytes);
+    return;
+  }
   data_ = ::operator new(std::max<size_t>(bytes, 1), std::align_val_t(alignment), std::nothrow);
   if (!data_)
     throw Error("cannot allocate " + std::to_string(bytes) + " bytes of host memory; use a smaller tensor");
 }
 
-Buffer::Buffer(void *data, size_t bytes, std::function<void()> release)
-    : data_(data), bytes_(bytes), owned_(false), release_(std::move(release)) {}
+Buffer::Buffer(void *data, size_t bytes, std::function<void()> release, Device device)
+    : data_(data), bytes_(bytes), owned_(false), device_(device), release_(std::move(release)) {}
 
 Buffer::~Buffer() {
-  if (owned_)
+  if (owned_ && device_.isCuda())
+    releaseOnDevice(device_, data_);
+  else if (owned_)
     ::operator delete(data_, std::align_val_t(alignment));
-  if (release_)
+  if (release_) {
+    if (device_.isCuda())
+      awaitDevice(device_); // its owner knows nothing of our streams
     release_();
+  }
 }
 
 Tensor::Tensor() {
@@ -171,23 +181,25 @@ void Tensor::setShape(DType dtype, IndexList sizes, IndexList strides) {
   extent_ = hasElements ? Extent{low, high} : Extent{};
 }
 
-Tensor Tensor::empty(DType dtype, IndexList sizes) {
+Tensor Tensor::empty(DType dtype, IndexList sizes, Device device) {
   Tensor result;
   result.setShape(dtype, sizes, {});
-  result.buffer_ = std::make_shared<Buffer>(static_cast<size_t>(result.extent_.high));
+  result.buffer_ = std::make_shared<Buffer>(static_cast<size_t>(result.extent_.high), device);
   result.data_ = static_cast<std::byte *>(result.buffer_->begin());
   return result;
 }
 
-Tensor Tensor::zeros(DType dtype, IndexList sizes) {
-  Tensor result = empty(dtype, sizes);
-  std::memset(result.bufferBegin(), 0, result.bufferBytes());
+Tensor Tensor::zeros(DType dtype, IndexList sizes, Device device) {
+  Tensor result = empty(dtype, sizes, device);
+  result.fillBytes(0);
   return result;
 }
 
 Tensor Tensor::borrow(void *data, size_t bytes, DType dtype, IndexList sizes, IndexList strides,
-                      std::function<void()> release) {
-  Tensor result(std::make_shared<Buffer>(data, bytes), data, dtype, sizes, strides);
+                      std::function<void()> release, Device device) {
+  if (device.isCuda())
+    cudaProperties(device.ordinal); // there must be such a device
+  Tensor result(std::make_shared<Buffer>(data, bytes, nullptr, device), data, dtype, sizes, strides);
   result.buffer_->onRelease(std::move(release));
   return result;
 }
@@ -296,18 +308,51 @@ template <typename Function> void Tensor::forEachElement(Function function) cons
   }
 }
 
-Tensor Tensor::clone() const {
+Tensor Tensor::clone() const { return to(device()); }
+
+Tensor Tensor::to(Device device) const {
   checkInsideBuffer();
-  Tensor result = empty(dtype_, sizes());
-  size_t bytes = sizeOf(dtype_);
-  if (elements_ > 0 && isContiguous())
-    std::memcpy(result.data_, data_, static_cast<size_t>(elements_) * bytes);
-  else
-    forEachElement([&](std::byte *from, uint64_t i) { std::memcpy(result.data_ + i * bytes, from, bytes); });
+  Tensor result = empty(dtype_, sizes(), device);
+  result.copyFrom(*this);
   return result;
 }
 
+void Tensor::copyFrom(const Tensor &source) const {
+  if (source.dtype_ != dtype_ || source.rank_ != rank_ || source.sizes_ != sizes_)
+    throw Error("tensor " + str() + " cannot be overwritten with " + source.str() +
+                "; both must have the same type and sizes");
+  checkInsideBuffer();
+  source.checkInsideBuffer();
+  if (elements_ == 0)
+    return;
+  if (overlaps(source))
+    return copyFrom(source.clone());
+  if (device().isCpu() && source.device().isCpu())
+    copyOnHost(source);
+  else
+    copyDeviceTensor(*this, source);
+}
+
+void Tensor::copyOnHost(const Tensor &source) const {
+  size_t bytes = sizeOf(dtype_);
+  if (isContiguous() && source.isContiguous())
+    std::memcpy(data_, source.data_, static_cast<size_t>(elements_) * bytes);
+  else if (isContiguous())
+    source.forEachElement([&](std::byte *from, uint64_t i) { std::memcpy(data_ + i * bytes, from, bytes); });
+  else if (source.isContiguous())
+    forEachElement([&](std::byte *to, uint64_t i) { std::memcpy(to, source.data_ + i * bytes, bytes); });
+  else
+    copyOnHost(source.clone());
+}
+
+void Tensor::requireHost() const {
+  if (device().isCuda())
+    throw Error("tensor " + str() + " is on " + device().str() +
+                " and its elements cannot be read or written from the host; copy it with to(Device::cpu()) first");
+}
+
 std::byte *Tensor::element(IndexList index) const {
+  requireHost();
   bool valid = index.size() == static_cast<size_t>(rank_);
   int64_t offset = 0;
   for (size_t d = 0; valid && d < index.size(); ++d) {
@@ -356,13 +401,20 @@ void Tensor::setInt(IndexList index, int64_t value) const {
 
 void Tensor::fill(double value) const {
   checkInsideBuffer();
-  std::array<std::byte, 8> bits;
+  std::array<std::byte, 8> bits{};
   write(dtype_, bits.data(), value);
+  if (device().isCuda())
+    return fillDeviceTensor(*this, load<uint64_t>(bits.data()));
   forEachElement([&, bytes = sizeOf(dtype_)](std::byte *to, uint64_t) { std::memcpy(to, bits.data(), bytes); });
 }
 
 void Tensor::fillRandom(uint64_t seed, double lo, double hi) const {
   checkInsideBuffer();
+  if (device().isCuda()) { // the same values as on the host, from there
+    Tensor values = empty(dtype_, sizes());
+    values.fillRandom(seed, lo, hi);
+    return copyFrom(values);
+  }
   if (!(lo <= hi) || !std::isfinite(hi - lo))
     throw Error("random values from " + std::to_string(lo) + " to " + std::to_string(hi) +
                 " are not possible; both bounds must be finite and the lower one first");
@@ -391,6 +443,12 @@ void Tensor::fillRandom(uint64_t seed, double lo, double hi) const {
 
 void Tensor::fillBytes(uint8_t pattern) const {
   checkInsideBuffer();
+  if (device().isCuda())
+    return fillDeviceTensor(*this, pattern * 0x0101010101010101u);
+  if (isContiguous() && elements_ > 0) {
+    std::memset(data_, pattern, static_cast<size_t>(elements_) * sizeOf(dtype_));
+    return;
+  }
   forEachElement([&, bytes = sizeOf(dtype_)](std::byte *to, uint64_t) { std::memset(to, pattern, bytes); });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tenon/base/DType.h"
+#include "tenon/runtime/Device.h"
 
 #include <array>
 #include <concepts>
@@ -39,21 +40,25 @@ private:
   std::span<const int64_t> values_;
 };
 
-/// A range of host memory, owned (64-byte aligned) or borrowed; the last tensor that refers to it lets it go.
+/// A range of memory of the host or of a CUDA device, owned (64-byte aligned) or borrowed; the last tensor that refers
+/// to it lets it go. Memory of a device may be used on all its streams, and may be let go while work that uses it is
+/// queued: it stays until that is done.
 class Buffer {
 public:
   static constexpr size_t alignment = 64;
 
   /// Owned and not initialised; throws Error when there is no memory.
-  explicit Buffer(size_t bytes);
-  /// Borrowed: `release`, if any, runs when the last user is gone.
-  Buffer(void *data, size_t bytes, std::function<void()> release = {});
+  explicit Buffer(size_t bytes, Device device = {});
+  /// Borrowed: `release`, if any, runs when the last user is gone; for memory of a device, after waiting for what is
+  /// queued on Tenon's streams there.
+  Buffer(void *data, size_t bytes, std::function<void()> release = {}, Device device = {});
   ~Buffer();
   Buffer(const Buffer &) = delete;
   Buffer &operator=(const Buffer &) = delete;
 
   void *begin() const { return data_; }
   size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
   /// Attached last, once nothing can throw any more: a failed construction must not release what it never took over.
   void onRelease(std::function<void()> release) { release_ = std::move(release); }
 
@@ -61,15 +66,19 @@ private:
   void *data_;
   size_t bytes_;
   bool owned_;
+  Device device_;
   std::function<void()> release_;
 };
 
-/// A host array of rank 0 to 5, or a view of one. A Tensor is a handle: copies and views share the buffer, and a const
-/// handle says nothing about the elements. Strides are in elements and may be zero or negative. All arithmetic is
-/// 64-bit, and a shape whose extent does not fit is refused when the tensor is made.
+/// An array of rank 0 to 5 on the host or on a CUDA device, or a view of one. A Tensor is a handle: copies and views
+/// share the buffer, and a const handle says nothing about the elements. Strides are in elements and may be zero or
+/// negative. All arithmetic is 64-bit, and a shape whose extent does not fit is refused when the tensor is made.
 ///
 /// Whether every element lies inside the buffer is a separate question, answered by checkInsideBuffer(): a tensor may
 /// describe more than is there (a wrong stride in a borrowed array), and the launch must be the one to say so.
+///
+/// Elements of a device's tensor cannot be read or written one by one from the host: to() copies it. Copies and fills
+/// on a device run after everything that is queued on its streams at that time, and are done when the function returns.
 class Tensor {
 public:
   static constexpr size_t maxRank = 5;
@@ -78,19 +87,21 @@ public:
   Tensor();
 
   /// Row-major, owned, not initialised.
-  static Tensor empty(DType dtype, IndexList sizes);
+  static Tensor empty(DType dtype, IndexList sizes, Device device = {});
   /// Row-major, owned, all bytes zero.
-  static Tensor zeros(DType dtype, IndexList sizes);
+  static Tensor zeros(DType dtype, IndexList sizes, Device device = {});
   /// The caller's memory of `bytes` bytes, whose first element is at `data`; without strides, row-major. The memory
   /// must outlive the tensor and its views; `release` is called when the last is gone, and not when borrow throws.
   static Tensor borrow(void *data, size_t bytes, DType dtype, IndexList sizes, IndexList strides = {},
-                       std::function<void()> release = {});
+                       std::function<void()> release = {}, Device device = {});
 
-  /// Takes over `managed`, whose deleter runs when the last view is gone; if this throws, the caller still owns it.
+  /// Takes over `managed`, whose deleter runs when the last view is gone; if this throws, the caller still owns it. The
+  /// memory may be the host's or a CUDA device's; what its producer still computes must be done before it is used.
   static Tensor from_dlpack(DLManagedTensor *managed);
   /// A view for another library; it keeps the buffer alive until its deleter is called.
   DLManagedTensor *to_dlpack() const;
 
+  Device device() const { return buffer_->device(); }
   DType dtype() const { return dtype_; }
   int64_t rank() const { return rank_; }
   std::span<const int64_t> sizes() const { return {sizes_.data(), static_cast<size_t>(rank_)}; }
@@ -114,6 +125,10 @@ public:
   Tensor reshape(IndexList sizes) const;
   /// A row-major copy with a buffer of its own.
   Tensor clone() const;
+  /// The same on another device (or on the same: it is always a copy).
+  Tensor to(Device device) const;
+  /// Overwrites the elements of this view with those of another of the same type and sizes, wherever each is.
+  void copyFrom(const Tensor &source) const;
 
   /// One element as a double. Writing rounds once to nearest-even (FloatFormats.h); an integer is truncated towards
   /// zero and saturates, NaN giving zero; a boolean is true unless the value is zero.
@@ -155,6 +170,8 @@ private:
   static std::array<int64_t, maxRank> rowMajor(IndexList sizes);
   int64_t checkedDim(int64_t dim) const;
   std::byte *element(IndexList index) const;
+  void requireHost() const;
+  void copyOnHost(const Tensor &source) const;
   template <typename Function> void forEachElement(Function function) const;
 
   std::shared_ptr<Buffer> buffer_;

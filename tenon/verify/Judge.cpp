@@ -24,43 +24,53 @@ std::string elementText(const Tensor &tensor, int64_t index) {
   return tensor.dtype() == DType::u64 ? std::to_string(static_cast<uint64_t>(value)) : std::to_string(value);
 }
 
-std::string complaintAt(const Tensor &output, const Tensor &reference, int64_t index) {
-  return "at " + positionText(output, index) + " is " + elementText(output, index) + " where the reference has " +
-         elementText(reference, index);
+bool holdsPoison(const std::byte *bits, size_t size, std::optional<std::byte> poison) {
+  return poison && std::all_of(bits, bits + size, [&](std::byte b) { return b == *poison; });
+}
+
+/// What is wrong with an element. One that still holds what the output was poisoned with was most likely never written;
+/// a single byte may hold it by chance.
+std::string complaintAt(const Tensor &output, const Tensor &reference, int64_t index, const std::byte *bits,
+                        std::optional<std::byte> poison) {
+  bool isPoison = holdsPoison(bits, sizeOf(output.dtype()), poison), isByte = sizeOf(output.dtype()) == 1;
+  std::string text = "at " + positionText(output, index);
+  if (isPoison && !isByte)
+    text += " was never written (or got what lies outside the inputs)";
+  else
+    text += " is " + elementText(output, index) + (isPoison ? " (never written?)" : "");
+  return text + " where the reference has " + elementText(reference, index);
 }
 
 const std::byte *elementOf(const Tensor &contiguous, int64_t index) {
   return static_cast<const std::byte *>(contiguous.data()) + index * static_cast<int64_t>(sizeOf(contiguous.dtype()));
 }
 
-bool allOnes(const std::byte *bits, size_t size) {
-  return std::all_of(bits, bits + size, [](std::byte b) { return b == std::byte(0xff); });
-}
-
 /// Integers are right or wrong. A boolean is compared as the byte it is: any byte but 0 reads as true, and poison must
 /// not pass for it.
-OutputComparison judgeExact(const Tensor &output, const Tensor &reference) {
+OutputComparison judgeExact(const Tensor &output, const Tensor &reference, std::optional<std::byte> poison) {
   OutputComparison result;
   forEachElement(output, [&](int64_t i, std::byte *got) {
     if (result.complaint || std::memcmp(got, elementOf(reference, i), sizeOf(output.dtype())) == 0)
       return;
-    result.complaint = complaintAt(output, reference, i);
+    result.complaint = complaintAt(output, reference, i, got, poison);
     if (output.dtype() == DType::boolean && static_cast<uint8_t>(*got) > 1)
-      *result.complaint += " (a boolean must be stored as 0 or 1; was it written at all?)";
+      *result.complaint += " (a boolean must be stored as 0 or 1)";
   });
   return result;
 }
 
 } // namespace
 
-OutputComparison judge(const Tensor &output, const Tensor &reference, const Tensor &plain) {
+OutputComparison judge(const Tensor &output, const Tensor &reference, const Tensor &plain,
+                       std::optional<std::byte> poison) {
   DType type = output.dtype();
   if (!isFloat(type))
-    return judgeExact(output, reference);
+    return judgeExact(output, reference, poison);
 
   OutputComparison result;
   double granularity = 0, largest = 0;
   int64_t worst = -1;
+  const std::byte *worstBits = nullptr;
   forEachElement(output, [&](int64_t i, std::byte *) {
     double want = readFloat(type, elementOf(reference, i));
     if (std::isfinite(want))
@@ -75,11 +85,11 @@ OutputComparison judge(const Tensor &output, const Tensor &reference, const Tens
     double plainly = readFloat(type, elementOf(plain, i));
     if (!std::isfinite(want) || !std::isfinite(got)) {
       if (std::isnan(want) ? !std::isnan(got) : got != want)
-        result.complaint = complaintAt(output, reference, i);
+        result.complaint = complaintAt(output, reference, i, bits, poison);
       // A NaN that is wanted must have been written: poison is no answer unless computing plainly gives the same bits
       // (a copied NaN). The 8-bit formats have too few NaNs to tell.
-      else if (std::isnan(want) && !isFloat8(type) && allOnes(bits, sizeOf(type)) &&
-               !allOnes(elementOf(plain, i), sizeOf(type)))
+      else if (std::isnan(want) && !isFloat8(type) && holdsPoison(bits, sizeOf(type), poison) &&
+               !holdsPoison(elementOf(plain, i), sizeOf(type), poison))
         result.complaint = "at " + positionText(output, i) + " was never written (the reference has NaN there)";
       return;
     }
@@ -87,6 +97,7 @@ OutputComparison judge(const Tensor &output, const Tensor &reference, const Tens
     if (error > result.error || worst < 0) {
       result.error = error;
       worst = i;
+      worstBits = bits;
     }
     // An element that overflows when computed plainly says nothing about accuracy.
     if (std::isfinite(plainly))
@@ -102,7 +113,7 @@ OutputComparison judge(const Tensor &output, const Tensor &reference, const Tens
   granularity = std::max(granularity, ulp(type, largest));
   result.allowed = 2 * result.plainError + 2 * granularity;
   if (!(result.error <= result.allowed))
-    result.complaint = complaintAt(output, reference, worst) + ", an error of " + numberText(result.error) + " with " +
+    result.complaint = complaintAt(output, reference, worst, worstBits, poison) + ", an error of " + numberText(result.error) + " with " +
                        numberText(result.allowed) + " allowed";
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include "tenon/runtime/Tensor.h"
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -14,8 +15,10 @@ struct OutputComparison {
   std::optional<std::string> complaint; ///< "at [3, 4] is 2 where the reference has 1", if it is wrong
 };
 
-/// Applies the rule of Verify.h to one output. `reference` and `plain` have its shape and type.
-OutputComparison judge(const Tensor &output, const Tensor &reference, const Tensor &plain);
+/// Applies the rule of Verify.h to one output. `reference` and `plain` have its shape and type. `poison` is the byte that
+/// the output was filled with before the run, if it was.
+OutputComparison judge(const Tensor &output, const Tensor &reference, const Tensor &plain,
+                       std::optional<std::byte> poison);
 
 /// The position of the first element whose bits differ between two tensors of one shape and type.
 std::optional<std::string> firstDifference(const Tensor &a, const Tensor &b);

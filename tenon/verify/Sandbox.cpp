@@ -40,6 +40,9 @@ Sandbox::Sandbox(const Problem &problem, bool alternate) : arguments_(problem.ar
   written_.resize(arguments_.size());
   for (size_t output : problem.outputs)
     written_[output] = true;
+  poisoned_ = written_;
+  for (size_t output : problem.inPlace)
+    poisoned_[output] = false;
   findRegions(problem);
   for (Region &region : regions_) {
     allocate(problem, region, alternate);
@@ -140,6 +143,14 @@ Tensor Sandbox::place(const Tensor &original, const Region &region) const {
     if (original.stride(d) < 0)
       copy = copy.slice(d, original.size(d) - 1, original.size(d), -1);
   return copy;
+}
+
+std::optional<std::byte> Sandbox::poisonOf(size_t argument) const {
+  if (poisoned_[argument])
+    for (const Region &region : regions_)
+      if (contains(region.members, argument))
+        return region.poison;
+  return std::nullopt;
 }
 
 std::optional<size_t> Sandbox::Region::firstStrayWrite() const {

@@ -28,6 +28,9 @@ public:
 
   const Arguments &arguments() const { return arguments_; }
 
+  /// The byte that an output was filled with; none for an input, or an output that is one too.
+  std::optional<std::byte> poisonOf(size_t argument) const;
+
   /// After the run: a sentence on the first byte that changed and is not part of an output, if there is one.
   std::optional<std::string> damage(const std::vector<std::string> &names) const;
 
@@ -55,7 +58,7 @@ private:
   Tensor place(const Tensor &original, const Region &region) const;
 
   std::vector<Region> regions_;
-  std::vector<bool> written_; ///< per argument
+  std::vector<bool> written_, poisoned_; ///< per argument
   Arguments arguments_;
 };
 

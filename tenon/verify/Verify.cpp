@@ -79,7 +79,7 @@ Verdict verifyNamed(const Problem &problem, const std::function<void(const Argum
       return;
     }
     for (size_t i = 0; i < problem.outputs.size(); ++i) {
-      OutputComparison comparison = judge(outputOf(i, sandbox), reference[i], plain[i]);
+      OutputComparison comparison = judge(outputOf(i, sandbox), reference[i], plain[i], sandbox.poisonOf(problem.outputs[i]));
       if (comparison.complaint && verdict.reason.empty())
         verdict.reason = outputName(i) + " " + *comparison.complaint;
       if (severity(comparison) > worst || comparison.complaint) {

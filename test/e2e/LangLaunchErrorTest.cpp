@@ -99,6 +99,21 @@ TEST_P(RefusedLaunches, Preconditions) {
   EXPECT_EQ(y.get({7}), 14);
 }
 
+// Two preconditions in the same words: the line tells which.
+TEST_P(RefusedLaunches, PreconditionsWithOneMessage) {
+  constexpr unsigned first = __LINE__ + 2;
+  Kernel kernel("twice(y, a, b)", [](View y, Index a, Index b) {
+    require(a > 0, "a size is positive");
+    require(b > 0, "a size is positive");
+    y.store({0}, full(f32, {1}, 1));
+  });
+  Refusal refusal(*this, options());
+  auto at = [](unsigned line) { return "LangLaunchErrorTest.cpp:" + std::to_string(line) + ": a size is positive"; };
+  refusal.expect(kernel, {refusal.y(), 0, 1}, {at(first)});
+  refusal.expect(kernel, {refusal.y(), 1, 0}, {at(first + 1)});
+  refusal.expect(kernel, {refusal.y(), 0, 0}, {at(first)});
+}
+
 TEST_P(RefusedLaunches, BrokenPromise) {
   Kernel kernel("apart(x, y)", [](View x, View y) {
     promise_no_overlap();

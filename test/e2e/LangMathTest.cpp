@@ -118,6 +118,46 @@ TEST_P(MathFunctions, ScalarsAndOddSizes) {
   EXPECT_LE(ulps(f32, y.get({9}), sinl(3)), 2);
 }
 
+// A function of a constant has the bits of the same function of a value from memory: whoever folds it, folds it alike.
+// Also where it becomes a constant only on the way: by arithmetic, as a scalar, as what a loop does not change.
+TEST_P(MathFunctions, OfConstants) {
+  std::vector<double> numbers = {0.1, 0.7, 1.3, 3.7, 11.7};
+  for (DType type : {f32, f64}) {
+    for (double &number : numbers)
+      number = rounded(type, number);
+    int64_t n = static_cast<int64_t>(numbers.size()), count = std::size(functions);
+    Kernel kernel("constants(x, y)", [=](View x, View y) {
+      Tile first = full(type, {1}, numbers[0]), half = full(type, {1}, numbers[0] / 2);
+      for (int64_t f = 0; f < count; ++f) {
+        auto function = functions[f].tile;
+        y.store({0, f, 0}, reshape(function(x.load({0}, {n})), {1, 1, n}));
+        for (int64_t i = 0; i < n; ++i)
+          y.store({1, f, i}, reshape(function(full(type, {1}, numbers[i])), {1, 1, 1}));
+        y.store({2, f, 0}, reshape(function(half + half), {1, 1, 1}));
+        y.store({2, f, 1}, full(type, {1, 1, 1}, function(scalar(first))));
+      }
+      Tile carried = first;
+      for (Index k : range(0, 3)) {
+        y.store({2, 0, 2 + k}, reshape(exp(carried), {1, 1, 1}));
+        carried = carried * 1;
+      }
+    });
+    Tensor x = vectorOf(type, numbers), y = Tensor::zeros(type, {3, count, n});
+    run(kernel, {x, y});
+    for (int64_t f = 0; f < count; ++f)
+      for (int64_t i = 0; i < n; ++i) {
+        double wanted = y.get({0, f, i}), first = y.get({0, f, 0});
+        EXPECT_TRUE(identical(y.get({1, f, i}), wanted))
+            << functions[f].name << "(" << numbers[i] << ") in " << nameOf(type) << " is " << y.get({1, f, i})
+            << " of a constant and " << wanted << " of a number from memory";
+        if (i < 2 || f == 0)
+          EXPECT_TRUE(identical(y.get({2, f, i}), first))
+              << functions[f].name << "(" << numbers[0] << ") in " << nameOf(type) << ", form " << i << ", is "
+              << y.get({2, f, i}) << ", and " << first << " of a number from memory";
+      }
+  }
+}
+
 TENON_ON_EACH_TARGET(MathFunctions);
 
 } // namespace

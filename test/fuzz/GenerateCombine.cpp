@@ -22,8 +22,6 @@ int64_t exactLimit(Type type) {
   return type.isFloat8E4M3FN() ? 16 : 8;
 }
 
-enum Combination { Single, ArgMax, ArgMin, Pair, Masked, Affine, First, Last, FloatSum, FloatProduct };
-
 } // namespace
 
 /// Operands and what to do with them.

@@ -142,13 +142,15 @@ Value ProgramGenerator::maybeMask(ArrayRef<int64_t> shape) {
   return random_.chance(40) ? Value(tileOf(shape, b_.getI1Type())) : Value();
 }
 
-void ProgramGenerator::gather() {
+void ProgramGenerator::gather() { gatherBy(anyShape(), Value()); }
+
+/// Elements named by `tile`, if there is one, else by any.
+void ProgramGenerator::gatherBy(ArrayRef<int64_t> shape, Value tile) {
   View *view = findView([&](const View &view) { return view.role == Role::input || instances_ <= 1; });
-  Shape shape = anyShape();
   SmallVector<Value> indices;
   for (int64_t d = 0; d < view->rank(); ++d) {
     Type element = random_.chance(50) ? b_.getI32Type() : b_.getI64Type();
-    Value index = tileOf(shape, element);
+    Value index = tile && random_.chance(70) ? cast(tile, element) : tileOf(shape, element);
     if (random_.chance(75)) // mostly inside
       index = b_.create<tile::RemOp>(
           index,
@@ -159,6 +161,8 @@ void ProgramGenerator::gather() {
     indices.push_back(index);
   }
   Value mask = maybeMask(shape), padding = random_.chance(40) ? scalarOf(view->element) : Value();
+  if (tile && random_.chance(40))
+    mask = cast(tile, b_.getI1Type());
   keep(b_.create<tile::GatherOp>(tileType(shape, view->element), view->value, indices, mask, padding));
 }
 
@@ -204,9 +208,11 @@ SmallVector<Value> ProgramGenerator::uniqueIndices(const View &view, ArrayRef<in
   return indices;
 }
 
-void ProgramGenerator::scatter() {
+void ProgramGenerator::scatter() { scatterOf(anyTile()); }
+
+void ProgramGenerator::scatterOf(Value tile) {
   View *view = findView([&](const View &view) { return view.role == Role::output; });
-  Tile value = cast(anyTile(), view->element);
+  Tile value = cast(tile, view->element);
   SmallVector<Value> indices = uniqueIndices(*view, typeOf(value).getShape());
   if (!indices.empty())
     b_.create<tile::ScatterOp>(value, view->value, indices, maybeMask(typeOf(value).getShape()));

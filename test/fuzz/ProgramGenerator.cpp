@@ -265,7 +265,8 @@ void ProgramGenerator::statement() {
       {3, &ProgramGenerator::gather},       {3, &ProgramGenerator::scatter},       {4, &ProgramGenerator::atomic},
       {5, &ProgramGenerator::forLoop},      {2, &ProgramGenerator::accumulationLoop}, {4, &ProgramGenerator::branch},
       {1, &ProgramGenerator::assertion},    {12, &ProgramGenerator::loadStatement},
-      {4, &ProgramGenerator::scalarStatement},
+      {4, &ProgramGenerator::scalarStatement}, {6, &ProgramGenerator::windingLoop},
+      {2, &ProgramGenerator::reduceBothWays},  {2, &ProgramGenerator::chain},
   };
   // A program that has everything has little of anything: each one likes some kinds and leaves out others.
   if (likes_.empty())

@@ -33,6 +33,8 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
 private:
+  /// What a reduction or scan does with its operands.
+  enum Combination { Single, ArgMax, ArgMin, Pair, Masked, Affine, First, Last, FloatSum, FloatProduct };
   enum class Role { input, output, atomic };
   struct View {
     Value value;
@@ -114,6 +116,18 @@ private:
     return mlir::RankedTensorType::get(shape, element);
   }
 
+  // GenerateLoops.cpp: tiles that a loop carries, read in several ways at once; long chains
+  void windingLoop();
+  Tile seen(Value tile);
+  Tile turned(Value tile);
+  Tile rotated(Value tile);
+  Tile extremeOf(Value tile);
+  Tile joined(Value a, Value b);
+  void reduceTwo(Value a, Value b);
+  void reduceBothWays();
+  void chain();
+  void useOf(Value tile);
+
   // GenerateMemory.cpp: what touches views
   Tile load();
   Tile loadFrom(View &view, llvm::ArrayRef<int64_t> shape);
@@ -125,7 +139,9 @@ private:
   void storeTo(View &view, Value tile);
   Tile fitted(const View &view, Value tile);
   void gather();
+  void gatherBy(llvm::ArrayRef<int64_t> shape, Value tile);
   void scatter();
+  void scatterOf(Value tile);
   void atomic();
   llvm::SmallVector<Value> uniqueIndices(const View &view, llvm::ArrayRef<int64_t> shape);
   Value maybeMask(llvm::ArrayRef<int64_t> shape);

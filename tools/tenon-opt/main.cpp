@@ -7,6 +7,8 @@
 // It knows the dialects of the layers and nothing else: a pass that leaks an op of another dialect fails here.
 #include "tenon/compiler/dialect/TileDialect.h"
 #include "tenon/compiler/target/cpu/Passes.h"
+#include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
+#include "tenon/compiler/target/nvidia/ptx/ExpandMath.h"
 #include "tenon/compiler/transform/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,9 +28,12 @@ int main(int argc, char **argv) {
                   mlir::func::FuncDialect>();
   // What the CPU phases add.
   registry.insert<mlir::vector::VectorDialect, mlir::LLVM::LLVMDialect, mlir::cf::ControlFlowDialect>();
+  // One thread of a GPU kernel.
+  registry.insert<tenon::nvidia::NvidiaDialect>();
 
   tenon::registerTransformPasses();
   tenon::cpu::registerCpuPasses();
+  tenon::nvidia::registerPtxPasses();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tenon compiler driver\n", registry));

@@ -53,33 +53,51 @@ int demo(DemoRequest request) {
 
   using enum Table::Align;
   using enum Table::Narrow;
-  Table table({{"kernel", left, shrinks}, {"shape"}, {"type", left, goes}, {"compile ms", right, goes}, {"verified"},
-               {"time", right}, {"plain loop", right, goes}, {"speed-up", right}, {"rate", right}});
-  std::vector<std::string> notes;
-  {
-    Progress progress(cases.size());
-    for (size_t i = 0; i < cases.size(); ++i) {
-      // Each kernel gets its share of what is left; verification comes out of it first, but measuring keeps a minimum.
-      double share = std::max(0.0, total - secondsSince(start)) / static_cast<double>(cases.size() - i);
-      Clock::time_point begin = Clock::now();
-      FigureOptions options;
-      options.budget = [&] { return std::clamp(share - secondsSince(begin), request.quick ? 0.05 : 0.5, 3.0); };
-      Figures figures =
-          findFigures(cases[i], request, options, [&](const std::string &what) { progress.show(what); });
-      progress.advance();
-      if (!figures.passed())
-        notes.push_back(fmt::format("{}: {}", cases[i].label(),
-                                    figures.failure.empty() ? figures.verdict->reason : figures.failure));
-      addRow(table, figures);
-      report.add(toJson(figures, request));
-    }
-  }
+  auto widest = [&](auto text) {
+    std::string found;
+    for (const Case &one : cases)
+      if (std::string candidate = text(one); candidate.size() > found.size())
+        found = candidate;
+    return found;
+  };
+  Table table({{"kernel", left, shrinks, widest([](const Case &one) { return one.entry->name; })},
+               {"shape", left, stays, widest([](const Case &one) { return shapeText(one.shape); })},
+               {"type", left, goes, widest([](const Case &one) { return std::string(nameOf(one.dtype)); })},
+               {"compile ms", right, goes},
+               {"verified"},
+               {"time", right, stays, "99.9 ms +-100%"},
+               {"plain loop", right, goes},
+               {"speed-up", right},
+               {"rate", right, stays, "99.9 GFLOP/s"}});
   if (!report.quiet()) {
     const Machine &machine = thisMachine();
     int threads = request.threads ? request.threads : machine.processors;
     fmt::print("Tenon {} on {}, {}, {} thread{} (the plain C++ loops run on 1)\n\n", tenonVersion(), machine.cpu,
                machine.isaLevels.front(), threads, threads == 1 ? "" : "s");
-    table.print();
+    table.printNew();
+  }
+  std::vector<std::string> notes;
+  Progress progress(cases.size());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    // Each kernel gets its share of what is left; verification comes out of it first, but measuring keeps a minimum.
+    double share = std::max(0.0, total - secondsSince(start)) / static_cast<double>(cases.size() - i);
+    Clock::time_point begin = Clock::now();
+    FigureOptions options;
+    options.budget = [&] { return std::clamp(share - secondsSince(begin), request.quick ? 0.05 : 0.5, 3.0); };
+    Figures figures = findFigures(cases[i], request, options, [&](const std::string &what) { progress.show(what); });
+    if (!figures.passed())
+      notes.push_back(fmt::format("{}: {}", cases[i].label(),
+                                  figures.failure.empty() ? figures.verdict->reason : figures.failure));
+    addRow(table, figures);
+    if (!report.quiet()) {
+      progress.clear();
+      table.printNew();
+    }
+    progress.advance();
+    report.add(toJson(figures, request));
+  }
+  progress.clear();
+  if (!report.quiet()) {
     for (const std::string &note : notes)
       fmt::print("{}\n", note);
     fmt::print("\n{} of {} kernels compiled, verified and measured in {}\n", cases.size() - notes.size(), cases.size(),

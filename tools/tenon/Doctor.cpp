@@ -5,6 +5,8 @@
 #include "Report.h"
 #include "Table.h"
 
+#include "tenon/runtime/Device.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,6 +49,19 @@ std::string cachesText(const Machine &machine) {
       parts.push_back(fmt::format("L{} {}{}", cache.level, bytesText(static_cast<double>(cache.bytes)),
                                   cache.sharedBy > 1 ? fmt::format(" (shared by {})", cache.sharedBy) : ""));
   return parts.empty() ? "unknown" : joined(parts);
+}
+
+/// The driver, then each device with what bounds its speed.
+std::string gpusText() {
+  std::vector<std::string> parts = {fmt::format("driver for CUDA {}.{}", cudaDriverVersion() / 1000,
+                                                cudaDriverVersion() % 1000 / 10)};
+  for (int device = 0; device < cudaDeviceCount(); ++device) {
+    const CudaProperties &p = cudaProperties(device);
+    parts.push_back(fmt::format("cuda:{} {} ({}), {} multiprocessors, {} at {:.1f} TB/s, L2 {}", device, p.name,
+                                p.architecture(), p.multiprocessors, bytesText(static_cast<double>(p.memoryBytes)),
+                                p.bytesPerSecond() * 1e-12, bytesText(static_cast<double>(p.l2Bytes))));
+  }
+  return joined(parts, "; ");
 }
 
 /// Compiles, runs and checks the smallest kernel there is: the one proof that a target works here.
@@ -102,7 +117,7 @@ std::vector<Finding> examine() {
 
   const Machine::Gpu &gpu = machine.gpu;
   findings.push_back({"NVIDIA GPU", gpu.devices.empty() ? State::missing : State::good,
-                      gpu.devices.empty() ? gpu.reason : joined(gpu.devices)});
+                      gpu.devices.empty() ? gpu.reason : gpusText()});
   findings.push_back({"ptxas", gpu.ptxas.empty() ? State::missing : State::good,
                       gpu.ptxas.empty() ? "not found: only needed for GPU resource reports" : gpu.ptxas});
   return findings;

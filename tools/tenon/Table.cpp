@@ -15,10 +15,10 @@ constexpr size_t narrowest = 8; // a column shortened further than this says not
 
 } // namespace
 
-std::string Table::text(const Terminal &terminal) const {
+Table::Layout Table::layout(const Terminal &terminal) const {
   std::vector<size_t> widths, least; // of each column; how narrow it could become
   for (size_t c = 0; c < columns_.size(); ++c) {
-    size_t width = columnsOf(columns_[c].heading);
+    size_t width = std::max(columnsOf(columns_[c].heading), columnsOf(columns_[c].widest));
     for (const auto &row : rows_)
       if (c < row.size())
         width = std::max(width, columnsOf(row[c].text));
@@ -51,32 +51,55 @@ std::string Table::text(const Terminal &terminal) const {
     --widths[most];
   }
 
-  std::string out;
-  auto addLine = [&](const std::vector<Cell> &cells) {
-    std::string line;
-    for (size_t c : shown) {
-      Cell cell = c < cells.size() ? cells[c] : Cell("");
-      std::string text = shortened(cell.text, widths[c], terminal.unicode);
-      std::string padding(widths[c] - columnsOf(text), ' ');
-      std::string colored = styled(terminal, cell.style, text);
-      line += (c == shown.front() ? "" : std::string(gap, ' ')) +
-              (columns_[c].align == Align::right ? padding + colored : colored + padding);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  };
+  return {std::move(shown), std::move(widths)};
+}
+
+std::string Table::line(const Terminal &terminal, const Layout &layout, const std::vector<Cell> &cells) const {
+  std::string line;
+  for (size_t c : layout.shown) {
+    Cell cell = c < cells.size() ? cells[c] : Cell("");
+    std::string text =
+        terminal.width > 0 ? shortened(cell.text, layout.widths[c], terminal.unicode) : std::move(cell.text);
+    std::string padding(layout.widths[c] - std::min(layout.widths[c], columnsOf(text)), ' ');
+    std::string colored = styled(terminal, cell.style, text);
+    line += (c == layout.shown.front() ? "" : std::string(gap, ' ')) +
+            (columns_[c].align == Align::right ? padding + colored : colored + padding);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string Table::heading(const Terminal &terminal, const Layout &layout) const {
   std::vector<Cell> headings;
   for (const Column &column : columns_)
     headings.emplace_back(column.heading, Style::bold);
-  addLine(headings);
+  return line(terminal, layout, headings);
+}
+
+std::string Table::text(const Terminal &terminal) const {
+  Layout fitting = layout(terminal);
+  std::string out = heading(terminal, fitting);
   for (const auto &row : rows_)
-    addLine(row);
+    out += line(terminal, fitting, row);
   return out;
 }
 
 void Table::print() const {
   std::string all = text(standardOutput());
   std::fwrite(all.data(), 1, all.size(), stdout);
+}
+
+void Table::printNew() {
+  const Terminal &terminal = standardOutput();
+  std::string out;
+  if (!printed_) {
+    printed_ = layout(terminal);
+    out = heading(terminal, *printed_);
+  }
+  for (; printedRows_ < rows_.size(); ++printedRows_)
+    out += line(terminal, *printed_, rows_[printedRows_]);
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  std::fflush(stdout);
 }
 
 } // namespace tenon::tool

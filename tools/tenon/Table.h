@@ -3,6 +3,7 @@
 
 #include "Terminal.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ public:
     std::string heading;
     Align align = Align::left;
     Narrow narrow = Narrow::stays;
+    std::string widest = {}; ///< a text as wide as any to come, for a table that is printed row by row
   };
   struct Cell {
     std::string text;
@@ -34,10 +36,22 @@ public:
   std::string text(const Terminal &terminal) const;
   /// To the standard output.
   void print() const;
+  /// The rows added since the last time, to the standard output, where they are seen at once; first the headings. The
+  /// first call decides the width of the columns.
+  void printNew();
 
 private:
+  struct Layout {
+    std::vector<size_t> shown, widths; ///< which columns; of each column
+  };
+  Layout layout(const Terminal &terminal) const;
+  std::string heading(const Terminal &terminal, const Layout &layout) const;
+  std::string line(const Terminal &terminal, const Layout &layout, const std::vector<Cell> &cells) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
+  std::optional<Layout> printed_; ///< by printNew
+  size_t printedRows_ = 0;
 };
 
 } // namespace tenon::tool

@@ -27,6 +27,9 @@ inline constexpr int64_t maxTileElements = int64_t(1) << 20;
 inline constexpr llvm::StringLiteral unitStrideAttr = "tile.unit_stride";
 /// `tile.distinct` (unit): different indices name different elements (no stride of zero, no rows that overlap).
 inline constexpr llvm::StringLiteral distinctAttr = "tile.distinct";
+/// `tile.divisible = array<i64: ...>`: powers of two that words of the argument are multiples of. For a view: its address
+/// (in bytes), its sizes, its strides (in elements); for an index: itself.
+inline constexpr llvm::StringLiteral divisibleAttr = "tile.divisible";
 /// Function attribute (unit): no written view overlaps another view of the launch.
 inline constexpr llvm::StringLiteral noOverlapAttr = "tile.no_overlap";
 /// Function attribute (unit): the user promised the above; a launch that breaks it is refused.

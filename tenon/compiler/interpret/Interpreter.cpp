@@ -79,8 +79,11 @@ private:
   void visit(Operation &op) {
     auto value = [&](Value operand) { return state.scalar(program.slot(operand)); };
     if (auto require = llvm::dyn_cast<tile::RequireOp>(op)) {
-      if (!value(require.getCondition()))
+      if (!value(require.getCondition())) {
         result.refusal = require.getMessage().empty() ? "a precondition does not hold" : require.getMessage().str();
+        result.requirement = requirements;
+      }
+      ++requirements;
     } else if (auto grid = llvm::dyn_cast<tile::GridOp>(op)) {
       for (auto [axis, extent] : llvm::enumerate(grid.getExtents()))
         result.grid[axis] = value(extent);
@@ -124,6 +127,7 @@ private:
   Program program;
   LaunchPlan result;
   Block *block = nullptr;
+  int64_t requirements = 0; ///< seen so far
   llvm::DenseSet<Operation *> done;
 };
 

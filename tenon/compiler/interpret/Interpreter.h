@@ -30,6 +30,8 @@ struct LaunchPlan {
   /// Why the launch is refused: the message of the first tile.require that does not hold, or what is wrong with the
   /// arguments or the kernel. Empty when it may run; otherwise the other members are not complete.
   std::string refusal;
+  /// Which tile.require does not hold, counted from 0 in the order of the kernel; -1 when none is the reason.
+  int64_t requirement = -1;
   /// The sizes of each tile.workspace, in the order of the kernel.
   std::vector<std::vector<int64_t>> workspaces;
 };

@@ -2,6 +2,7 @@
 #include "tenon/compiler/transform/Passes.h"
 
 #include "tenon/compiler/transform/ExpandMath.h"
+#include "tenon/compiler/transform/HideMath.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -13,14 +14,18 @@ mlir::LogicalResult simplifyTileIr(mlir::ModuleOp module) {
   mlir::PassManager pm(module.getContext());
   pm.enableVerifier(false); // the input is verified, and the passes are tested
   pm.addPass(createExpandRandomPass());
+  pm.addPass(createHideMathPass());
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
+  pm.addPass(createShowMathPass());
   return pm.run(module);
 }
 
 void registerTransformPasses() {
   mlir::registerPass(createExpandRandomPass);
   mlir::registerPass(createExpandMathPass);
+  mlir::registerPass(createHideMathPass);
+  mlir::registerPass(createShowMathPass);
 }
 
 } // namespace tenon

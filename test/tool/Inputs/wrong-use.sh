@@ -5,6 +5,7 @@ try() {
   echo "\$ tenon${*:+ }$*"
   message=$($tenon "$@" 2>&1 >/dev/null)
   status=$?
+  message=$(echo "$message" | grep -v 'WARNING: AddressSanitizer failed to allocate') # in a build with sanitizers
   echo "$message"
   echo "status $status, $(echo "$message" | wc -l) line"
 }

@@ -70,6 +70,8 @@ TEST_F(Launch, Plan) {
   EXPECT_EQ(good.workspaces, (std::vector<std::vector<int64_t>>{{6, 10}, {3}}));
   EXPECT_EQ(plan(3, 10, 0).grid[0], 3);
   EXPECT_EQ(plan(4, 10, 1).refusal, "at most 3 rows");
+  EXPECT_EQ(plan(4, 10, 1).requirement, 0);
+  EXPECT_EQ(good.requirement, -1);
   EXPECT_EQ(interpretLaunch(kernel, Arguments().view<float>(nullptr, {4, 1}, {0, 0}).scalar(7).scalar(1).words),
             "at most 3 rows");
 }
@@ -83,6 +85,7 @@ TEST_F(Launch, FirstFailingPreconditionIsTold) {
       tile.require %f, "first"
       tile.require %f, "second")";
   EXPECT_EQ(launch("%n: index", body, Arguments().scalar(0)), "first"); // refused even where the grid is empty
+  EXPECT_EQ(planLaunch(parse("%n: index", body), Arguments().scalar(1).words).requirement, 1);
 }
 
 TEST_F(Launch, PlanMayNotDependOnMemoryOrProgram) {

@@ -96,7 +96,7 @@ TEST(DLPack, Refusals) {
     change(foreign, foreign.managed.dl_tensor);
     foreign.expectRefused(part);
   };
-  refused([](Foreign &, DLTensor &t) { t.device.device_type = kDLCUDA; }, "device type 2");
+  refused([](Foreign &, DLTensor &t) { t.device = {kDLCUDA, 4096}; }, "device type 2");
   refused([](Foreign &, DLTensor &t) { t.device.device_type = kDLCUDAHost; }, "device type 3");
   refused([](Foreign &, DLTensor &t) { t.dtype.lanes = 4; }, "4 lanes");
   refused([](Foreign &, DLTensor &t) { t.dtype = {5, 64, 1}; }, "code 5"); // complex

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace tenon;
 
@@ -201,6 +202,32 @@ TEST(Verify, AnUnwrittenNanIsNotAnAnswer) {
     problem.arguments[0].tensor().fill(std::numeric_limits<double>::quiet_NaN());
     expectAccepted(problem);
     expectRejected(problem, [](const Arguments &) {}, {"[0, 0]", "never written"});
+  }
+}
+
+// Said of what still holds the poison, whatever the type; not of a NaN or a wrong number that a kernel computed.
+TEST(Verify, UnwrittenElementsAreCalledThat) {
+  for (DType type : {f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, u32, i16, i8, boolean}) {
+    Problem problem = problemOf(type);
+    auto except = [](double value, bool writes) {
+      return [=](const Arguments &a) {
+        const Tensor &y = a[1].tensor();
+        Tensor before = y.clone();
+        right(a);
+        if (writes)
+          y.set({2, 3}, value);
+        else
+          std::memcpy(static_cast<std::byte *>(y.data()) + 13 * sizeOf(y.dtype()),
+                      static_cast<const std::byte *>(before.data()) + 13 * sizeOf(y.dtype()), sizeOf(y.dtype()));
+      };
+    };
+    expectRejected(problem, except(0, false), {"[2, 3]", "never written", "where the reference has"});
+    if (type == boolean)
+      continue;
+    double wrong = isFloat(type) ? std::numeric_limits<double>::quiet_NaN() : 77;
+    std::string reason = verify(problem, except(wrong, true)).reason;
+    EXPECT_NE(reason.find("[2, 3] is "), std::string::npos) << reason;
+    EXPECT_EQ(reason.find("never written"), std::string::npos) << reason;
   }
 }
 

@@ -4,6 +4,7 @@
 #include "tenon/base/Error.h"
 #include "tenon/compiler/target/cpu/Entry.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
+#include "tenon/compiler/target/cpu/WidenExtremes.h"
 #include "tenon/compiler/transform/ExpandMath.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -39,8 +40,6 @@ using namespace mlir;
 namespace tenon::cpu {
 namespace {
 
-func::FuncOp kernelOf(ModuleOp module) { return *module.getOps<func::FuncOp>().begin(); }
-
 std::unique_ptr<llvm::TargetMachine> targetMachine(const Isa &isa) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -64,42 +63,27 @@ std::unique_ptr<llvm::TargetMachine> targetMachine(const Isa &isa) {
 
 } // namespace
 
-KernelInfo describeKernel(ModuleOp module) {
-  KernelInfo info;
-  func::FuncOp kernel = kernelOf(module);
-  info.promisesNoOverlap = kernel->hasAttr(tile::promisesNoOverlapAttr);
-  info.written.resize(kernel.getNumArguments());
-  kernel.walk([&](Operation *op) {
-    if (Value view = viewWrittenBy(op))
-      if (auto argument = llvm::dyn_cast<BlockArgument>(view))
-        info.written[argument.getArgNumber()] = true;
-    if (auto require = llvm::dyn_cast<tile::RequireOp>(op)) {
-      std::string where;
-      if (auto loc = llvm::dyn_cast<FileLineColLoc>(op->getLoc()))
-        where = loc.getFilename().str() + ":" + std::to_string(loc.getLine());
-      info.requirements.push_back({require.getMessage().str(), where});
-    }
-    if (auto workspace = llvm::dyn_cast<tile::WorkspaceOp>(op)) {
-      auto type = workspace.getView().getType();
-      info.workspaces.push_back({byteSize(memoryType(type.getElementType())), type.getRank()});
-    }
-  });
-  return info;
-}
-
 OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelInfo &info) {
   MLIRContext *context = tileModule.getContext();
   context->loadDialect<LLVM::LLVMDialect, vector::VectorDialect, scf::SCFDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> target = ModuleOp::create(tileModule.getLoc());
-  info = describeKernel(tileModule);
-  LoopEmitter instance(kernelOf(tileModule), isa, *target);
+  info = lower::describeKernel(tileModule);
+  LoopEmitter instance(lower::kernelOf(tileModule), isa, *target);
   if (failed(instance.run()))
     return {};
   info.scratchBytes = instance.scratchBytes();
   info.remarks = instance.remarks();
-  if (failed(LoopEmitter(kernelOf(tileModule), isa, *target).runPlan()))
+  if (failed(LoopEmitter(lower::kernelOf(tileModule), isa, *target).runPlan()))
     return {};
   emitRunFunction(*target);
+  return target;
+}
+
+OwningOpRef<ModuleOp> lowerPlan(ModuleOp tileModule, const Isa &isa) {
+  tileModule.getContext()->loadDialect<LLVM::LLVMDialect, vector::VectorDialect>();
+  OwningOpRef<ModuleOp> target = ModuleOp::create(tileModule.getLoc());
+  if (failed(LoopEmitter(lower::kernelOf(tileModule), isa, *target).runPlan()))
+    return {};
   return target;
 }
 
@@ -171,6 +155,7 @@ void optimize(llvm::Module &module, const Isa &isa) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, callGraph, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+  widenExtremes(module);
 }
 
 namespace {

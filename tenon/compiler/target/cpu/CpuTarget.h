@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "tenon/compiler/lower/KernelInfo.h"
 #include "tenon/compiler/target/cpu/Isa.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -24,21 +25,7 @@ class Module;
 ///     emitObject          an ELF object in memory, which Loader.h links into the process
 namespace tenon::cpu {
 
-/// What the launcher must know of a compiled kernel besides its code.
-struct KernelInfo {
-  struct Requirement {
-    std::string message, where;
-  };
-  struct Workspace {
-    unsigned elementBytes, rank;
-  };
-  int64_t scratchBytes = 0;
-  std::vector<Requirement> requirements;
-  std::vector<Workspace> workspaces;
-  bool promisesNoOverlap = false;
-  std::vector<std::string> remarks; ///< "file:line: ...": what the compiler did or declined, and why
-  std::vector<bool> written; ///< per function argument: whether the kernel writes through it
-};
+using lower::KernelInfo;
 
 /// What compiled code looks like to the launcher. `arguments` are 64-bit words: a view gives its address, sizes and
 /// strides (in elements), a scalar its bits; then the views of the workspaces.
@@ -50,11 +37,10 @@ using PlanFunction = void (*)(const int64_t *arguments, int64_t *out);
 inline constexpr const char *runSymbol = "tenon_run";
 inline constexpr const char *planSymbol = "tenon_plan";
 
-/// The info alone, read off the Tile IR.
-KernelInfo describeKernel(mlir::ModuleOp tileModule);
-
 /// Returns null after emitting a diagnostic.
 mlir::OwningOpRef<mlir::ModuleOp> lowerToLoops(mlir::ModuleOp tileModule, const Isa &isa, KernelInfo &info);
+/// `tenon_plan` alone: what other targets need of a kernel on the host. Returns null after emitting a diagnostic.
+mlir::OwningOpRef<mlir::ModuleOp> lowerPlan(mlir::ModuleOp tileModule, const Isa &isa);
 mlir::LogicalResult lowerToLlvmDialect(mlir::ModuleOp module);
 std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, const Isa &isa, llvm::LLVMContext &context);
 void optimize(llvm::Module &module, const Isa &isa);

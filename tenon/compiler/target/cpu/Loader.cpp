@@ -84,32 +84,42 @@ struct Session {
 
 } // namespace
 
-struct LoadedObject::Impl {
+struct LinkedObject::Impl {
   JITDylib *library;
 };
 
-LoadedObject::LoadedObject(std::span<const char> object) : impl_(std::make_unique<Impl>()) {
+LinkedObject::LinkedObject(std::span<const char> object, std::span<const ExternalSymbol> symbols)
+    : impl_(std::make_unique<Impl>()) {
   static std::atomic<uint64_t> next;
   auto &[session, linker] = Session::get();
   impl_->library = &session.createBareJITDylib("kernel" + std::to_string(next++));
-  // libm and the compiler's own helpers come from this process; our two functions by address.
+  // libm and the compiler's own helpers come from this process.
   impl_->library->addGenerator(check(DynamicLibrarySearchGenerator::GetForCurrentProcess(/*GlobalPrefix=*/'\0')));
-  SymbolMap symbols;
-  auto define = [&](const char *name, auto *function) {
-    symbols[session.intern(name)] = {ExecutorAddr::fromPtr(function), JITSymbolFlags::Exported | JITSymbolFlags::Callable};
-  };
-  define("tenon_assert_failed", &assertFailed);
-  define("tenon_print", &print);
-  check(impl_->library->define(absoluteSymbols(symbols)));
+  SymbolMap defined;
+  for (const ExternalSymbol &symbol : symbols)
+    defined[session.intern(symbol.name)] = {ExecutorAddr::fromPtr(symbol.address),
+                                            JITSymbolFlags::Exported | JITSymbolFlags::Callable};
+  check(impl_->library->define(absoluteSymbols(defined)));
   check(linker.add(*impl_->library,
                    MemoryBuffer::getMemBufferCopy(StringRef(object.data(), object.size()), "kernel")));
-  auto address = [&](const char *name) {
-    return check(session.lookup({impl_->library}, session.intern(name))).getAddress();
-  };
-  run_ = address(runSymbol).toPtr<RunFunction>();
-  plan_ = address(planSymbol).toPtr<PlanFunction>();
 }
 
-LoadedObject::~LoadedObject() { consumeError(Session::get().session.removeJITDylib(*impl_->library)); }
+LinkedObject::~LinkedObject() { consumeError(Session::get().session.removeJITDylib(*impl_->library)); }
+
+void *LinkedObject::address(const char *name) const {
+  ExecutionSession &session = Session::get().session;
+  return check(session.lookup({impl_->library}, session.intern(name))).getAddress().toPtr<void *>();
+}
+
+namespace {
+
+const ExternalSymbol kernelSymbols[] = {{"tenon_assert_failed", reinterpret_cast<void *>(&assertFailed)},
+                                        {"tenon_print", reinterpret_cast<void *>(&print)}};
+
+} // namespace
+
+LoadedObject::LoadedObject(std::span<const char> object)
+    : code_(object, kernelSymbols), run_(reinterpret_cast<RunFunction>(code_.address(runSymbol))),
+      plan_(reinterpret_cast<PlanFunction>(code_.address(planSymbol))) {}
 
 } // namespace tenon::cpu

@@ -8,22 +8,41 @@
 
 namespace tenon::cpu {
 
+/// A name that compiled code calls, and where the function is.
+struct ExternalSymbol {
+  const char *name;
+  void *address;
+};
+
 /// Machine code linked into this process; unloaded when destroyed.
+class LinkedObject {
+public:
+  /// Throws InternalError when the object cannot be linked. Other names that it uses come from this process.
+  LinkedObject(std::span<const char> object, std::span<const ExternalSymbol> symbols);
+  ~LinkedObject();
+  LinkedObject(const LinkedObject &) = delete;
+
+  /// Throws InternalError when there is no such symbol.
+  void *address(const char *name) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The code of a CPU kernel.
 class LoadedObject {
 public:
   /// Throws InternalError when the object cannot be linked.
   explicit LoadedObject(std::span<const char> object);
-  ~LoadedObject();
-  LoadedObject(const LoadedObject &) = delete;
 
   RunFunction run() const { return run_; }
   PlanFunction plan() const { return plan_; }
 
 private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-  RunFunction run_ = nullptr;
-  PlanFunction plan_ = nullptr;
+  LinkedObject code_;
+  RunFunction run_;
+  PlanFunction plan_;
 };
 
 /// What device_assert and device_print report to while instances run; compiled code gets a pointer to it. Called from

@@ -140,10 +140,8 @@ void LoopEmitter::callRuntime(StringRef name, ArrayRef<Value> arguments) {
 }
 
 void LoopEmitter::remark(Location where, const std::string &text) {
-  std::string place;
-  if (auto loc = llvm::dyn_cast<FileLineColLoc>(where))
-    place = loc.getFilename().str() + ":" + std::to_string(loc.getLine()) + ": ";
-  std::string full = place + text;
+  std::string place = placeOf(where);
+  std::string full = place.empty() ? text : place + ": " + text;
   if (!llvm::is_contained(remarks_, full)) // the checked and the unchecked nest say the same
     remarks_.push_back(std::move(full));
 }

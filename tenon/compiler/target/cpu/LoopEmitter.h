@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "tenon/compiler/target/cpu/Elements.h"
+#include "tenon/compiler/lower/Elements.h"
 #include "tenon/compiler/target/cpu/Isa.h"
 #include "tenon/compiler/target/cpu/Placement.h"
 
@@ -14,6 +14,8 @@
 ///   Nest          emits one loop nest: pulls elements, stores, accumulates (Nest.h)
 ///   emitDot       the register-blocked inner product (Dot.cpp)
 namespace tenon::cpu {
+
+using namespace lower; // element arithmetic
 
 /// A tile in scratch memory (or in a view of the same bytes).
 struct Buffer {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/compiler/target/cpu/Placement.h"
 
-#include "tenon/compiler/target/cpu/Elements.h"
+#include "tenon/compiler/lower/Elements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -13,6 +13,8 @@
 using namespace mlir;
 
 namespace tenon::cpu {
+
+using namespace lower; // element arithmetic
 namespace {
 
 /// Recomputing this much per element is cheaper than a round trip through a buffer.
@@ -142,7 +144,8 @@ bool areDisjointWindows(Operation *a, Operation *b) {
     auto [baseY, atY] = split(y);
     // Far from the ends of 64 bits, where the sum with the base cannot wrap for one and not for the other inside a view.
     constexpr int64_t far = int64_t(1) << 40;
-    if (baseX == baseY && std::abs(atX) < far && std::abs(atY) < far &&
+    auto isNear = [](int64_t at) { return -far < at && at < far; };
+    if (baseX == baseY && isNear(atX) && isNear(atY) &&
         (atX <= atY ? atY - atX >= extentX : atX - atY >= extentY))
       return true;
   }
@@ -155,12 +158,6 @@ Value viewReadBy(Operation *op) {
   if (auto gather = llvm::dyn_cast<tile::GatherOp>(op))
     return gather.getView();
   return {};
-}
-
-Value viewWrittenBy(Operation *op) {
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<tile::StoreOp, tile::ScatterOp, tile::AtomicRMWOp, tile::AtomicCASOp>([](auto o) { return o.getView(); })
-      .Default([](Operation *) { return Value(); });
 }
 
 bool Placement::mayAlias(Value a, Value b) const {

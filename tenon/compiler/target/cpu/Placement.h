@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tenon/compiler/dialect/TileDialect.h"
+#include "tenon/compiler/lower/KernelInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -58,8 +59,8 @@ void walkPulled(llvm::SmallVector<std::pair<mlir::Value, bool>> from,
 bool areDisjointWindows(mlir::Operation *a, mlir::Operation *b);
 /// Whether a tile.load and a tile.store have the very same window of one view with distinct elements.
 bool areSameWindow(mlir::Operation *load, mlir::Operation *store);
-/// The view an op reads or writes, or null.
+/// The view an op reads, or null.
 mlir::Value viewReadBy(mlir::Operation *op);
-mlir::Value viewWrittenBy(mlir::Operation *op);
+using lower::viewWrittenBy;
 
 } // namespace tenon::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tenon/compiler/target/cpu/Elements.h"
+#include "tenon/compiler/lower/Elements.h"
 
 #include "tenon/compiler/dialect/TileDialect.h"
 
@@ -13,7 +13,7 @@
 
 using namespace mlir;
 
-namespace tenon::cpu {
+namespace tenon::lower {
 namespace {
 
 bool isSmallFloat(Type type) { return type.isF16() || type.isBF16() || type.isFloat8E4M3FN() || type.isFloat8E5M2(); }
@@ -417,4 +417,4 @@ std::optional<SmallVector<TypedAttr>> neutralElements(Region &region) {
       .Default([](Operation *) { return std::nullopt; });
 }
 
-} // namespace tenon::cpu
+} // namespace tenon::lower

@@ -11,7 +11,7 @@
 ///   register  what is computed with: f32 holding an exactly representable value for the small floats, i1, else the same
 ///   memory    what a view's bytes hold: i16 for bf16, i8 for f8 and i1, else the same
 /// An operation on a small float is computed in f32 and rounded, which is the language's rule.
-namespace tenon::cpu {
+namespace tenon::lower {
 
 mlir::Type registerType(mlir::Type tileElement);
 mlir::Type memoryType(mlir::Type tileElement);
@@ -50,4 +50,4 @@ llvm::SmallVector<mlir::Value> combineElements(mlir::ImplicitLocOpBuilder &b, ml
 /// The neutral elements when the region is one well-known operation per operand.
 std::optional<llvm::SmallVector<mlir::TypedAttr>> neutralElements(mlir::Region &region);
 
-} // namespace tenon::cpu
+} // namespace tenon::lower

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::lower {
+
+/// What the launcher must know of a kernel besides its code, on every target.
+struct KernelInfo {
+  struct Requirement {
+    std::string message, where;
+  };
+  struct Workspace {
+    unsigned elementBytes, rank;
+  };
+  /// A run-time argument of the kernel.
+  struct Argument {
+    std::string name;
+    bool isView;
+    unsigned elementBytes, rank; ///< of a view
+  };
+  /// What a GPU's block is, and what its numbers for the host mean.
+  struct Gpu {
+    struct Assert {
+      std::string message, where;
+      int64_t rank; ///< of the condition; 0 for a scalar
+    };
+    struct Print {
+      std::string label, element;
+      std::vector<int64_t> shape; ///< empty for a scalar
+      bool isUnsigned;
+    };
+    int64_t threads = 0, cluster = 1, sharedBytes = 0;
+    std::vector<Assert> asserts; ///< by the number, from 1, that a failing thread reports
+    std::vector<Print> prints;
+  };
+  std::string name;
+  std::vector<Argument> arguments;
+  Gpu gpu;
+  int64_t scratchBytes = 0; ///< per worker of the CPU
+  std::vector<Requirement> requirements;
+  std::vector<Workspace> workspaces;
+  bool promisesNoOverlap = false;
+  std::vector<std::string> remarks; ///< "file:line: ...": what the compiler did or declined, and why
+  std::vector<bool> written;        ///< per function argument: whether the kernel writes through it
+};
+
+/// Read off the Tile IR; scratch and remarks are the target's to add.
+KernelInfo describeKernel(mlir::ModuleOp tileModule);
+
+/// The kernel of a module of Tile IR: its only function.
+mlir::func::FuncOp kernelOf(mlir::ModuleOp module);
+
+/// The view that a store, scatter or atomic writes; null for any other op.
+mlir::Value viewWrittenBy(mlir::Operation *op);
+
+/// "file:line", or "" for an op that came from no source line.
+std::string placeOf(mlir::Location where);
+
+} // namespace tenon::lower

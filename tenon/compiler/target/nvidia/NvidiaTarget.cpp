@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/compiler/target/nvidia/NvidiaTarget.h"
+
+#include "tenon/base/Error.h"
+#include "tenon/compiler/lower/KernelInfo.h"
+#include "tenon/compiler/target/nvidia/threads/Passes.h"
+#include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+/// More registers than this per thread and tile would spill whatever the assembler does.
+constexpr int64_t maxRegistersPerTile = 512;
+
+int architectureNumber(const std::string &architecture) {
+  return architecture.size() >= 5 ? std::stoi(architecture.substr(3, 2)) : 0;
+}
+
+/// Whether blocks of a cluster could share the kernel's tiles: only reductions cross from one to the other.
+bool canUseCluster(func::FuncOp kernel) {
+  bool can = true;
+  kernel.walk([&](Operation *op) {
+    can &= !llvm::isa<tile::DotOp, tile::ScanOp, tile::SliceOp, tile::ConcatOp, tile::TransposeOp, tile::AssertOp,
+                      tile::PrintOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::GatherOp, tile::ScatterOp>(op);
+    if (auto reshape = llvm::dyn_cast<tile::ReshapeOp>(op)) {
+      auto units = [](Type type) {
+        SmallVector<int64_t> rest;
+        llvm::copy_if(llvm::cast<RankedTensorType>(type).getShape(), std::back_inserter(rest),
+                      [](int64_t size) { return size != 1; });
+        return rest;
+      };
+      can &= units(reshape.getType()) == units(reshape.getValue().getType());
+    }
+  });
+  return can;
+}
+
+} // namespace
+
+int64_t sharedBytesOf(const std::string &architecture) {
+  int number = architectureNumber(architecture);
+  return number >= 90 ? 227 * 1024 : number == 80 ? 163 * 1024 : 99 * 1024;
+}
+
+BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
+  if (options.warps < 0 || options.warps > 32 || (options.warps & (options.warps - 1)))
+    throw Error("a block has 1, 2, 4, 8, 16 or 32 warps, not " + std::to_string(options.warps));
+  if (options.cluster < 0 || options.cluster > 16 || (options.cluster & (options.cluster - 1)))
+    throw Error("a cluster has 1, 2, 4, 8 or 16 blocks, not " + std::to_string(options.cluster));
+  if (options.cluster > 1 && architectureNumber(options.architecture) < 90)
+    throw Error("clusters need sm_90, not " + options.architecture);
+  if (options.cluster > 1 && !canUseCluster(kernel))
+    throw Error("kernel " + kernel.getName().str() +
+                " cannot be spread over a cluster: it moves elements between threads in other ways than by reductions");
+  int64_t largest = 1;
+  bool hasDot = false;
+  kernel.walk([&](Operation *op) {
+    hasDot |= llvm::isa<tile::DotOp>(op);
+    for (Value result : op->getResults())
+      if (auto type = llvm::dyn_cast<RankedTensorType>(result.getType()))
+        largest = std::max(largest, type.getNumElements());
+  });
+  BlockShape block;
+  // Above 16384 elements a block's registers are short; a cluster shares the tile if the kernel lets it.
+  constexpr int64_t perBlock = 16384;
+  if (options.cluster)
+    block.cluster = options.cluster;
+  else if (largest > 2 * perBlock && architectureNumber(options.architecture) >= 90 && canUseCluster(kernel))
+    while (block.cluster < 16 && largest > block.cluster * perBlock)
+      block.cluster *= 2;
+  int64_t mine = largest / block.cluster;
+  if (options.warps)
+    block.threads = options.warps * 32;
+  else if (hasDot)
+    block.threads = mine >= 128 * 128 ? 256 : 128;
+  else
+    block.threads = std::clamp<int64_t>(llvm::PowerOf2Ceil(mine / 16), 32, mine > 32 * 512 ? 1024 : 512);
+  return block;
+}
+
+LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block) {
+  PassManager pm(module.getContext());
+  pm.enableVerifier(false);
+  pm.addNestedPass<func::FuncOp>(createChooseLayoutsPass({block.threads / 32, block.cluster}));
+  return pm.run(module);
+}
+
+ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std::string &architecture, int64_t stages) {
+  MLIRContext *context = module.getContext();
+  context->loadDialect<NvidiaDialect, vector::VectorDialect>();
+  func::FuncOp kernel = lower::kernelOf(module);
+  kernel.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (auto type = llvm::dyn_cast<RankedTensorType>(result.getType()))
+        if (int64_t count = type.getNumElements() / (block.threads * block.cluster); count > maxRegistersPerTile)
+          throw Error("kernel " + kernel.getName().str() + ": a tile of " + std::to_string(type.getNumElements()) +
+                      " elements is " + std::to_string(count) + " registers in each of " +
+                      std::to_string(block.threads * block.cluster) + " threads, and the limit is " +
+                      std::to_string(maxRegistersPerTile) + ": use smaller tiles");
+  });
+  ThreadProgram program;
+  program.block = block;
+  ThreadOptions options{block.threads, block.cluster, architectureNumber(architecture), std::max<int64_t>(stages, 1)};
+  while (true) {
+    markAsyncLoads(kernel, options.stages, options.architecture);
+    program.module = ModuleOp::create(module.getLoc());
+    ThreadEmitter emitter(kernel, *program.module, options);
+    if (failed(emitter.run())) {
+      program.module = nullptr;
+      return program;
+    }
+    program.block.sharedBytes = emitter.sharedBytes();
+    program.remarks = emitter.remarks();
+    program.asserts = emitter.asserts();
+    program.prints = emitter.prints();
+    if (emitter.sharedBytes() <= sharedBytesOf(architecture))
+      break;
+    // What shared memory is used for besides exchanges can be had with less of it.
+    if (options.stages > 1)
+      --options.stages;
+    else if (options.keepOperands)
+      options.keepOperands = false;
+    else
+      throw Error("kernel " + kernel.getName().str() + " needs " + std::to_string(emitter.sharedBytes()) +
+                  " bytes of shared memory per block, and " + architecture + " has " +
+                  std::to_string(sharedBytesOf(architecture)) + ": use smaller tiles");
+  }
+  if (options.stages < stages)
+    program.remarks.push_back("shared memory has room for " + std::to_string(options.stages) + " of " +
+                              std::to_string(stages) + " stages of asynchronous loads");
+  PassManager pm(context);
+  pm.enableVerifier(false);
+  pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createInsertBarriersPass());
+  if (failed(pm.run(*program.module)))
+    program.module = nullptr;
+  return program;
+}
+
+} // namespace tenon::nvidia

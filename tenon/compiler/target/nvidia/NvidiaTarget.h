@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <vector>
+
+/// Tile IR to code for NVIDIA GPUs, or for the simulator of one. The steps, each printable:
+///
+///     chooseLayouts   every tile type says which thread holds which element             (threads/ChooseLayouts.cpp)
+///     lowerToThreads  the function that one thread runs, in the nvidia dialect          (threads/ThreadEmitter.h)
+///     emitPtx         LLVM's NVPTX back end                                             (ptx/)
+///     lowerToSim      the same thread function as calls of the simulator, for the CPU   (sim/)
+namespace tenon::nvidia {
+
+struct TargetOptions {
+  std::string architecture = "sm_90a";
+  int64_t warps = 0;   ///< per block; 0: chosen from the sizes of the tiles
+  int64_t cluster = 0; ///< blocks per program instance; 0: chosen
+};
+
+/// What a launch needs to know besides the code.
+struct BlockShape {
+  int64_t threads = 128, cluster = 1, sharedBytes = 0;
+};
+
+/// How many threads and blocks share one program instance. Throws Error when the options are impossible.
+BlockShape chooseBlock(mlir::func::FuncOp kernel, const TargetOptions &options);
+
+/// In place, on simplified Tile IR.
+mlir::LogicalResult chooseLayouts(mlir::ModuleOp module, const BlockShape &block);
+
+struct ThreadProgram {
+  mlir::OwningOpRef<mlir::ModuleOp> module; ///< one thread function
+  BlockShape block;
+  std::vector<std::string> remarks;
+  std::vector<ThreadEmitter::Assert> asserts;
+  std::vector<ThreadEmitter::Print> prints;
+};
+
+/// From Tile IR with layouts. Loads of loops that feed dots run up to `stages` - 1 iterations ahead, fewer where shared memory
+/// does not suffice. Throws Error when the kernel needs more shared memory or registers than the architecture
+/// has; returns a null module after a diagnostic.
+ThreadProgram lowerToThreads(mlir::ModuleOp module, const BlockShape &block, const std::string &architecture,
+                             int64_t stages = 3);
+
+/// Shared memory that one block can have.
+int64_t sharedBytesOf(const std::string &architecture);
+
+} // namespace tenon::nvidia

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+#include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.cpp.inc"
+#include "tenon/compiler/target/nvidia/dialect/NvidiaEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "tenon/compiler/target/nvidia/dialect/NvidiaAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "tenon/compiler/target/nvidia/dialect/NvidiaOps.cpp.inc"
+
+namespace tenon::nvidia {
+
+void NvidiaDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "tenon/compiler/target/nvidia/dialect/NvidiaAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "tenon/compiler/target/nvidia/dialect/NvidiaOps.cpp.inc"
+      >();
+}
+
+namespace {
+
+/// "" when a thread can move a value of this type in one access of memory.
+std::string refuseAccess(Type type, Space space, Type address) {
+  if (address.isInteger(64) != (space == Space::global))
+    return "needs an i64 address for global memory and an i32 one for shared memory";
+  Type element = type;
+  int64_t count = 1;
+  if (auto vector = llvm::dyn_cast<VectorType>(type)) {
+    element = vector.getElementType();
+    count = vector.getNumElements();
+  }
+  if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() % 8)
+    return "moves bytes: an integer or float of 8, 16, 32 or 64 bits, or a vector of them";
+  int64_t bytes = count * element.getIntOrFloatBitWidth() / 8;
+  if (bytes > 16 || (bytes & (bytes - 1)))
+    return "moves 1, 2, 4, 8 or 16 bytes, not " + std::to_string(bytes);
+  return "";
+}
+
+} // namespace
+
+Attribute LayoutAttr::parse(AsmParser &parser, Type) {
+  int64_t rank = 0;
+  if (parser.parseLess() || parser.parseInteger(rank))
+    return {};
+  SmallVector<int64_t> bases[4];
+  const char *names[] = {"register", "lane", "warp", "block"};
+  for (int unit = 0; unit < 4; ++unit) {
+    auto parseOne = [&] { return parser.parseInteger(bases[unit].emplace_back()); };
+    if (parser.parseComma() || parser.parseKeyword(names[unit]) || parser.parseEqual() ||
+        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return get(parser.getContext(), rank, bases[0], bases[1], bases[2], bases[3]);
+}
+
+void LayoutAttr::print(AsmPrinter &printer) const {
+  auto list = [&](const char *name, ArrayRef<int64_t> bases) {
+    printer << ", " << name << " = [";
+    llvm::interleaveComma(bases, printer.getStream());
+    printer << "]";
+  };
+  printer << "<" << getRank();
+  list("register", getReg());
+  list("lane", getLane());
+  list("warp", getWarp());
+  list("block", getBlock());
+  printer << ">";
+}
+
+LogicalResult ConvertOp::verify() {
+  auto from = llvm::cast<RankedTensorType>(getValue().getType()), to = llvm::cast<RankedTensorType>(getType());
+  if (from.getShape() != to.getShape() || from.getElementType() != to.getElementType())
+    return emitOpError("changes the layout only, not ") << from << " to " << to;
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  if (std::string reason = refuseAccess(getResult().getType(), getSpace(), getAddress().getType()); !reason.empty())
+    return emitOpError(reason);
+  if (bool(getMask()) != bool(getOtherwise()))
+    return emitOpError("needs a value for where the mask is false, and only then");
+  if (getOtherwise() && getOtherwise().getType() != getResult().getType())
+    return emitOpError("needs an `otherwise` of the result's type");
+  return success();
+}
+
+LogicalResult StoreOp::verify() {
+  if (std::string reason = refuseAccess(getValue().getType(), getSpace(), getAddress().getType()); !reason.empty())
+    return emitOpError(reason);
+  return success();
+}
+
+LogicalResult CpAsyncOp::verify() {
+  if (getBytes() != 4 && getBytes() != 8 && getBytes() != 16)
+    return emitOpError("copies 4, 8 or 16 bytes, not ") << getBytes();
+  return success();
+}
+
+LogicalResult PackOp::verify() {
+  if (getType() != OperandType::f16 && getType() != OperandType::bf16)
+    return emitOpError("packs f16 or bf16");
+  return success();
+}
+
+LogicalResult MmaOp::verify() {
+  auto is = [](Value value, int64_t count, auto &&element) {
+    auto type = llvm::cast<VectorType>(value.getType());
+    return type.getRank() == 1 && type.getNumElements() == count && element(type.getElementType());
+  };
+  auto isI32 = [](Type type) { return type.isInteger(32); };
+  auto isF32 = [](Type type) { return type.isF32(); };
+  auto isF64 = [](Type type) { return type.isF64(); };
+  auto isByteInteger = [](OperandType type) { return type == OperandType::s8 || type == OperandType::u8; };
+  auto isByteFloat = [](OperandType type) { return type == OperandType::e4m3 || type == OperandType::e5m2; };
+  bool agree = getAType() == getBType() || (isByteInteger(getAType()) && isByteInteger(getBType())) ||
+               (isByteFloat(getAType()) && isByteFloat(getBType()));
+  if (!agree)
+    return emitOpError("multiplies operands of one type, or any two of s8 and u8, or of e4m3 and e5m2");
+  bool fits = getAType() == OperandType::f64
+                  ? is(getA(), 1, isF64) && is(getB(), 1, isF64) && is(getC(), 2, isF64)
+                  : is(getA(), 4, isI32) && is(getB(), 2, isI32) &&
+                        (isByteInteger(getAType()) ? is(getC(), 4, isI32) : is(getC(), 4, isF32));
+  if (!fits)
+    return emitOpError("has fragments of the wrong length or type: see the op's table");
+  return success();
+}
+
+} // namespace tenon::nvidia

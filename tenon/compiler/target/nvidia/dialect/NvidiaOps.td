@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The nvidia dialect: one GPU thread, with the hardware behind raw operands.
+#ifndef TENON_NVIDIA_OPS_TD
+#define TENON_NVIDIA_OPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Nvidia_Dialect : Dialect {
+  let name = "nvidia";
+  let cppNamespace = "::tenon::nvidia";
+  let summary = "What one thread of a GPU kernel does to the hardware";
+  let description = [{
+    Two things live here. Between tiles and threads: the layout that says which thread holds which element of a tile (the
+    encoding of its tensor type), and the op that changes it. Below: one function per kernel that every thread runs,
+    whose values are scalars and short vectors (arith, math, scf), and in which every memory access, every exchange between
+    threads and every instruction of the matrix units is an op of this dialect. Addresses are integers: 64 bits for global
+    memory, 32 bits for shared memory (relative to the start of the block's own). Descriptors are their raw bits.
+
+    The same function becomes inline PTX for the GPU and calls for the simulator, so that a wrong address, swizzle or
+    descriptor is wrong in both.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = [];
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Layouts
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_LayoutAttr : AttrDef<Nvidia_Dialect, "Layout"> {
+  let mnemonic = "layout";
+  let summary = "Which register of which lane, warp and block holds which element of a tile";
+  let description = [{
+    The bases of a linear layout (layout/LinearLayout.h), flattened: for each of register, lane, warp, block one entry of
+    `rank` coordinates per bit. `#nvidia.layout<2, register = [0, 1], lane = [0, 2, 0, 4], warp = [1, 0], block = []>`:
+    register bit 0 moves one column, lane bit 0 two columns, ... Extents are powers of two; what lies past the tile's own
+    shape holds nothing.
+  }];
+  let parameters = (ins "int64_t":$rank, ArrayRefParameter<"int64_t">:$reg, ArrayRefParameter<"int64_t">:$lane,
+                        ArrayRefParameter<"int64_t">:$warp, ArrayRefParameter<"int64_t">:$block);
+  let hasCustomAssemblyFormat = 1;
+}
+
+class Nvidia_Op<string mnemonic, list<Trait> traits = []> : Op<Nvidia_Dialect, mnemonic, traits>;
+
+def Nvidia_ConvertOp : Nvidia_Op<"convert", [Pure]> {
+  let summary = "The same tile in another layout";
+  let arguments = (ins AnyRankedTensor:$value);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Who am I
+//===--------------------------------------------------------------------------------------------------------------===//
+
+class Nvidia_IdOp<string mnemonic, string text> : Nvidia_Op<mnemonic, [Pure]> {
+  let summary = text;
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+def Nvidia_ThreadIdOp : Nvidia_IdOp<"thread_id", "This thread's number in its block (%tid.x)">;
+def Nvidia_BlockIdOp : Nvidia_IdOp<"block_id", "This block's number in the grid (%ctaid.x)">;
+def Nvidia_ClusterRankOp : Nvidia_IdOp<"cluster_rank", "This block's number in its cluster (%cluster_ctarank)">;
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Memory
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_Space : I32EnumAttr<"Space", "a memory space", [
+    I32EnumAttrCase<"global", 0>,
+    I32EnumAttrCase<"shared", 1>,   // the block's own, 32-bit addresses from 0
+    I32EnumAttrCase<"cluster", 2>,  // another block's shared memory: an address from nvidia.map_shared
+  ]> { let cppNamespace = "::tenon::nvidia"; }
+
+def Nvidia_Address : AnyTypeOf<[I64, I32], "an address: i64 for global memory, i32 otherwise">;
+
+def Nvidia_LoadOp : Nvidia_Op<"load", [MemoryEffects<[MemRead]>, AttrSizedOperandSegments]> {
+  let summary = "Reads one scalar or one vector of up to 16 bytes";
+  let description = [{
+    At `address + offset` bytes, which must be a multiple of the size of the access. Where `mask` is false nothing is
+    touched and the result is `otherwise` (required with a mask). For shared memory `window` = [begin, end) bounds the bytes
+    that all threads' executions of this op may touch, and `group` numbers accesses that belong to one exchange (their
+    addresses are known not to conflict with each other): barriers are placed from them.
+    `streaming`: the bytes will not be read again soon (L2 evict-first and no allocation in L1).
+  }];
+  let arguments = (ins Nvidia_Space:$space, Nvidia_Address:$address, DefaultValuedAttr<I32Attr, "0">:$offset,
+                       Optional<I1>:$mask, Optional<AnyType>:$otherwise, OptionalAttr<DenseI64ArrayAttr>:$window,
+                       OptionalAttr<I32Attr>:$group, UnitAttr:$streaming);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = [{
+    $space $address (`mask` $mask^)? (`otherwise` $otherwise^ `:` type($otherwise))? attr-dict `:` type($address) `->`
+    type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Nvidia_StoreOp : Nvidia_Op<"store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Writes one scalar or one vector of up to 16 bytes; where `mask` is false, nothing";
+  let arguments = (ins Nvidia_Space:$space, AnyType:$value, Nvidia_Address:$address,
+                       DefaultValuedAttr<I32Attr, "0">:$offset, Optional<I1>:$mask,
+                       OptionalAttr<DenseI64ArrayAttr>:$window, OptionalAttr<I32Attr>:$group, UnitAttr:$streaming);
+  let assemblyFormat = "$space $value `,` $address (`mask` $mask^)? attr-dict `:` type($value) `,` type($address)";
+  let hasVerifier = 1;
+}
+
+def Nvidia_AtomicKind : I32EnumAttr<"AtomicKind", "an atomic update", [
+    I32EnumAttrCase<"add", 0>, I32EnumAttrCase<"fadd", 1>, I32EnumAttrCase<"smax", 2>, I32EnumAttrCase<"smin", 3>,
+    I32EnumAttrCase<"umax", 4>, I32EnumAttrCase<"umin", 5>, I32EnumAttrCase<"exchange", 6>,
+  ]> { let cppNamespace = "::tenon::nvidia"; }
+
+def Nvidia_AtomicOp : Nvidia_Op<"atomic", [MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["value", "old"]>]> {
+  let summary = "One atomic update of global memory at device scope; where `mask` is false, nothing, and zero";
+  let arguments = (ins Nvidia_AtomicKind:$kind, I64:$address, AnyTypeOf<[I32, I64, F32, F64]>:$value, Optional<I1>:$mask);
+  let results = (outs AnyType:$old);
+  let assemblyFormat = "$kind $address `,` $value (`mask` $mask^)? attr-dict `:` type($value)";
+}
+
+def Nvidia_AtomicCasOp : Nvidia_Op<"atomic_cas", [MemoryEffects<[MemRead, MemWrite]>,
+                                                  AllTypesMatch<["expected", "desired", "old"]>]> {
+  let summary = "Compare and exchange in global memory at device scope; where `mask` is false, nothing, and zero";
+  let arguments = (ins I64:$address, AnyTypeOf<[I32, I64]>:$expected, AnyTypeOf<[I32, I64]>:$desired,
+                       Optional<I1>:$mask);
+  let results = (outs AnyType:$old);
+  let assemblyFormat = "$address `,` $expected `,` $desired (`mask` $mask^)? attr-dict `:` type($expected)";
+}
+
+def Nvidia_MapSharedOp : Nvidia_Op<"map_shared", [Pure]> {
+  let summary = "The address, for space `cluster`, of a shared address in block `rank` of the cluster (mapa)";
+  let arguments = (ins I32:$address, I32:$rank);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$address `,` $rank attr-dict";
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Asynchronous copies
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_CpAsyncOp : Nvidia_Op<"cp_async", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Starts a copy of 4, 8 or 16 bytes from global to shared memory";
+  let description = [{
+    Only the first `source_bytes` are read; the rest of the destination becomes zero. Both addresses are multiples of
+    `bytes`. Complete for this thread after the nvidia.cp_async_wait that covers its group.
+  }];
+  let arguments = (ins I32Attr:$bytes, I32:$shared, I64:$global, I32:$source_bytes,
+                       OptionalAttr<DenseI64ArrayAttr>:$window, OptionalAttr<I32Attr>:$group);
+  let assemblyFormat = "$bytes `,` $shared `,` $global `,` $source_bytes attr-dict";
+  let hasVerifier = 1;
+}
+def Nvidia_CpAsyncCommitOp : Nvidia_Op<"cp_async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Closes this thread's group of copies started since the last one";
+  let assemblyFormat = "attr-dict";
+}
+def Nvidia_CpAsyncWaitOp : Nvidia_Op<"cp_async_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most `pending` of this thread's groups are incomplete";
+  let arguments = (ins I32Attr:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Order between threads
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_BarrierOp : Nvidia_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until `threads` threads of the block have arrived at barrier `id` (bar.sync)";
+  let arguments = (ins DefaultValuedAttr<I32Attr, "0">:$id, I32Attr:$threads);
+  let assemblyFormat = "$threads attr-dict";
+}
+def Nvidia_WarpBarrierOp : Nvidia_Op<"warp_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits for all lanes of the warp and orders their memory accesses (bar.warp.sync)";
+  let assemblyFormat = "attr-dict";
+}
+def Nvidia_ClusterArriveOp : Nvidia_Op<"cluster_arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Says that this thread has reached the cluster's barrier, releasing its writes";
+  let assemblyFormat = "attr-dict";
+}
+def Nvidia_ClusterWaitOp : Nvidia_Op<"cluster_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until every thread of the cluster has arrived, acquiring their writes";
+  let assemblyFormat = "attr-dict";
+}
+
+def Nvidia_MbarrierInitOp : Nvidia_Op<"mbarrier_init", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Makes the 8 bytes at a shared address a barrier object that completes a phase after `count` arrivals";
+  let arguments = (ins I32:$address, I32:$count);
+  let assemblyFormat = "$address `,` $count attr-dict";
+}
+def Nvidia_MbarrierArriveOp : Nvidia_Op<"mbarrier_arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "One arrival, releasing this thread's writes; with `bytes`, first expects that many of asynchronous copies";
+  let arguments = (ins I32:$address, Optional<I32>:$bytes);
+  let assemblyFormat = "$address (`expect` $bytes^)? attr-dict";
+}
+def Nvidia_MbarrierWaitOp : Nvidia_Op<"mbarrier_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until the phase of the given parity has completed, acquiring what was released to it";
+  let arguments = (ins I32:$address, I32:$parity);
+  let assemblyFormat = "$address `,` $parity attr-dict";
+}
+def Nvidia_CpAsyncArriveOp : Nvidia_Op<"cp_async_arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Arrives at an mbarrier once this thread's earlier cp_async copies are complete (.noinc)";
+  let arguments = (ins I32:$address);
+  let assemblyFormat = "$address attr-dict";
+}
+
+def Nvidia_FenceKind : I32EnumAttr<"FenceKind", "a fence", [
+    I32EnumAttrCase<"block", 0>,        // fence.acq_rel.cta
+    I32EnumAttrCase<"device", 1>,       // fence.acq_rel.gpu
+    I32EnumAttrCase<"proxy_async", 2>,  // fence.proxy.async.shared::cta: ordinary writes before asynchronous reads
+    I32EnumAttrCase<"mbarrier_init", 3> // fence.mbarrier_init.release.cluster
+  ]> { let cppNamespace = "::tenon::nvidia"; }
+def Nvidia_FenceOp : Nvidia_Op<"fence", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Orders this thread's memory accesses";
+  let arguments = (ins Nvidia_FenceKind:$kind);
+  let assemblyFormat = "$kind attr-dict";
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Exchange inside a warp. All 32 lanes take part.
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_ShuffleMode : I32EnumAttr<"ShuffleMode", "whose value a lane gets", [
+    I32EnumAttrCase<"bfly", 0>, // lane ^ operand
+    I32EnumAttrCase<"up", 1>,   // lane - operand, or its own
+    I32EnumAttrCase<"down", 2>, // lane + operand, or its own
+    I32EnumAttrCase<"idx", 3>,  // operand
+  ]> { let cppNamespace = "::tenon::nvidia"; }
+def Nvidia_ShuffleOp : Nvidia_Op<"shuffle", [MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["value", "result"]>]> {
+  let summary = "The value of another lane (shfl.sync)";
+  let arguments = (ins Nvidia_ShuffleMode:$mode, AnyTypeOf<[I32, F32]>:$value, I32:$lane);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$mode $value `,` $lane attr-dict `:` type($value)";
+}
+def Nvidia_VoteOp : Nvidia_Op<"vote", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "One bit per lane: whether its condition holds (vote.sync.ballot)";
+  let arguments = (ins I1:$condition);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$condition attr-dict";
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Matrix units. All lanes of the warp take part; fragments are laid out as layout/Fragments.h says.
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_OperandType : I32EnumAttr<"OperandType", "the element type of a matrix operand", [
+    I32EnumAttrCase<"f16", 0>, I32EnumAttrCase<"bf16", 1>, I32EnumAttrCase<"tf32", 2>, I32EnumAttrCase<"s8", 3>,
+    I32EnumAttrCase<"u8", 4>, I32EnumAttrCase<"e4m3", 5>, I32EnumAttrCase<"e5m2", 6>, I32EnumAttrCase<"f64", 7>,
+  ]> { let cppNamespace = "::tenon::nvidia"; }
+
+def Nvidia_MmaOp : Nvidia_Op<"mma", [MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["c", "result"]>]> {
+  let summary = "a * b + c on the matrix unit (mma.sync.aligned, row.col)";
+  let description = [{
+    | a, b | shape | a | b | c |
+    |---|---|---|---|---|
+    | f16, bf16 | m16n8k16 | vector<4xi32> | vector<2xi32> | vector<4xf32> |
+    | tf32 | m16n8k8 | vector<4xi32> | vector<2xi32> | vector<4xf32> |
+    | s8, u8 | m16n8k32 | vector<4xi32> | vector<2xi32> | vector<4xi32> |
+    | e4m3, e5m2 (sm_89) | m16n8k32 | vector<4xi32> | vector<2xi32> | vector<4xf32> |
+    | f64 | m8n8k4 | vector<1xf64> | vector<1xf64> | vector<2xf64> |
+  }];
+  let arguments = (ins Nvidia_OperandType:$a_type, Nvidia_OperandType:$b_type, AnyVectorOfAnyRank:$a,
+                       AnyVectorOfAnyRank:$b, AnyVectorOfAnyRank:$c);
+  let results = (outs AnyVectorOfAnyRank:$result);
+  let assemblyFormat = "$a_type $b_type $a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c)";
+  let hasVerifier = 1;
+}
+
+def Nvidia_LdMatrixOp : Nvidia_Op<"ldmatrix", [MemoryEffects<[MemRead]>]> {
+  let summary = "Reads 1, 2 or 4 matrices of 8 x 8 16-bit elements from shared memory, optionally transposed";
+  let description = "Lane 8 i + j gives the address of row j (16 bytes, aligned) of matrix i.";
+  let arguments = (ins I32:$address, UnitAttr:$transpose, OptionalAttr<DenseI64ArrayAttr>:$window,
+                       OptionalAttr<I32Attr>:$group);
+  let results = (outs VectorOfLengthAndType<[1, 2, 4], [I32]>:$result);
+  let assemblyFormat = "(`transpose` $transpose^)? $address attr-dict `->` type($result)";
+}
+def Nvidia_StMatrixOp : Nvidia_Op<"stmatrix", [MemoryEffects<[MemWrite]>]> {
+  let summary = "The mirror image of nvidia.ldmatrix (sm_90)";
+  let arguments = (ins I32:$address, VectorOfLengthAndType<[1, 2, 4], [I32]>:$value, UnitAttr:$transpose,
+                       OptionalAttr<DenseI64ArrayAttr>:$window, OptionalAttr<I32Attr>:$group);
+  let assemblyFormat = "(`transpose` $transpose^)? $address `,` $value attr-dict `:` type($value)";
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Arithmetic that only the GPU has
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_ApproxFunction : I32EnumAttr<"ApproxFunction", "a function of the special function unit", [
+    I32EnumAttrCase<"ex2", 0>, I32EnumAttrCase<"rcp", 1>, I32EnumAttrCase<"rsqrt", 2>, I32EnumAttrCase<"lg2", 3>,
+    I32EnumAttrCase<"tanh", 4>,
+  ]> { let cppNamespace = "::tenon::nvidia"; }
+def Nvidia_ApproxOp : Nvidia_Op<"approx", [Pure]> {
+  let summary = "An approximation by the special function unit: f32, about 2 ulp (tanh: 2^-11), subnormals kept";
+  let arguments = (ins Nvidia_ApproxFunction:$function, F32:$value);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$function $value attr-dict";
+}
+
+def Nvidia_PackOp : Nvidia_Op<"pack", [Pure]> {
+  let summary = "Two f32 rounded to a 16-bit float (nearest, ties to even) in one 32-bit register, `low` in its low half";
+  let arguments = (ins Nvidia_OperandType:$type, F32:$low, F32:$high);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$type $low `,` $high attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif // TENON_NVIDIA_OPS_TD

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/compiler/target/nvidia/ptx/ExpandMath.h"
+
+#include "tenon/compiler/math/MlirArithmetic.h"
+#include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
+#include "tenon/compiler/target/nvidia/ptx/GpuFunctions.h"
+#include "tenon/compiler/target/nvidia/ptx/PtxBuilder.h"
+#include "tenon/compiler/target/nvidia/ptx/ThreadsToLlvm.h"
+#include "tenon/compiler/transform/ExpandMath.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+/// The builder of arith and math ops, with the instructions of the GPU.
+class GpuArithmetic : public tenon::math::MlirArithmetic {
+public:
+  using Float = Value<float>;
+
+  explicit GpuArithmetic(ImplicitLocOpBuilder &builder) : MlirArithmetic(builder, builder.getF32Type()), b(builder) {}
+
+  Float ex2(Float x, bool flush) { return approx(ApproxFunction::ex2, x, flush); }
+  Float rcp(Float x, bool flush) { return approx(ApproxFunction::rcp, x, flush); }
+  Float rsqrt(Float x) { return approx(ApproxFunction::rsqrt, x, false); }
+  Float minimum(Float x, Float y) { return {b.create<arith::MinimumFOp>(x.value, y.value)}; }
+  Float maximum(Float x, Float y) { return {b.create<arith::MaximumFOp>(x.value, y.value)}; }
+
+private:
+  Float approx(ApproxFunction function, Float x, bool flush) {
+    auto op = b.create<ApproxOp>(b.getF32Type(), function, x.value);
+    if (flush)
+      op->setAttr(flushAttr, b.getUnitAttr());
+    return {op};
+  }
+
+  ImplicitLocOpBuilder &b;
+};
+
+/// The function of one f32, or null when it has no form for the GPU.
+Value expandScalar(ImplicitLocOpBuilder &b, Operation *op, Value x) {
+  GpuArithmetic a(b);
+  GpuArithmetic::Float operand{x};
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](::mlir::math::ExpOp) { return gpu::exp(a, operand).value; })
+      .Case([&](::mlir::math::Exp2Op) { return gpu::exp2(a, operand).value; })
+      .Case([&](::mlir::math::TanhOp) { return gpu::tanh(a, operand).value; })
+      .Case([&](::mlir::math::ErfOp) { return gpu::erf(a, operand).value; })
+      .Case([&](::mlir::math::RsqrtOp) { return gpu::rsqrt(a, operand).value; })
+      .Default([](Operation *) { return Value(); });
+}
+
+bool isForGpu(Operation *op) {
+  if (!isa<::mlir::math::ExpOp, ::mlir::math::Exp2Op, ::mlir::math::TanhOp, ::mlir::math::ErfOp, ::mlir::math::RsqrtOp>(
+          op))
+    return false;
+  Type element = getElementTypeOrSelf(op->getOperand(0).getType());
+  auto vector = dyn_cast<VectorType>(op->getOperand(0).getType());
+  return (element.isF32() || element.isF16() || element.isBF16()) && (!vector || vector.getRank() == 1);
+}
+
+Value expandElement(ImplicitLocOpBuilder &b, Operation *op, Value x) {
+  Type type = x.getType();
+  if (type.isF32())
+    return expandScalar(b, op, x);
+  Value wide = expandScalar(b, op, b.create<arith::ExtFOp>(b.getF32Type(), x));
+  return b.create<arith::TruncFOp>(type, wide);
+}
+
+/// The special function unit takes one number at a time: vectors go element by element.
+Value expandForGpu(ImplicitLocOpBuilder &b, Operation *op) {
+  Value x = op->getOperand(0);
+  auto vector = dyn_cast<VectorType>(x.getType());
+  if (!vector)
+    return expandElement(b, op, x);
+  Value result = b.create<arith::ConstantOp>(b.getZeroAttr(vector));
+  for (int64_t i = 0; i < vector.getNumElements(); ++i) {
+    Value element = expandElement(b, op, b.create<vector::ExtractOp>(x, i));
+    result = b.create<vector::InsertOp>(element, result, i);
+  }
+  return result;
+}
+
+struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
+  StringRef getArgument() const override { return "tenon-nvidia-expand-math"; }
+  StringRef getDescription() const override {
+    return "Expand the functions of the math dialect for a GPU thread, through the special function unit";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, ::mlir::math::MathDialect, vector::VectorDialect, NvidiaDialect>();
+  }
+
+  void runOnOperation() override {
+    getOperation()->walk([&](Operation *op) { // post-order: the walk has left an op before it is erased
+      ImplicitLocOpBuilder b(op->getLoc(), op);
+      Value result = isForGpu(op) ? expandForGpu(b, op) : expandMathOp(b, op);
+      if (!result)
+        return;
+      op->getResult(0).replaceAllUsesWith(result);
+      op->erase();
+    });
+  }
+};
+
+struct LowerToLlvm : PassWrapper<LowerToLlvm, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerToLlvm)
+  LowerToLlvm() = default;
+  LowerToLlvm(const LowerToLlvm &other) : PassWrapper(other) {}
+  StringRef getArgument() const override { return "tenon-nvidia-lower-to-llvm"; }
+  StringRef getDescription() const override { return "Lower thread functions to the llvm dialect with inline PTX"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<LLVM::LLVMDialect, cf::ControlFlowDialect, vector::VectorDialect, NvidiaDialect>();
+  }
+  Option<std::string> architecture{*this, "architecture", llvm::cl::desc("sm_80, sm_86, sm_89, sm_90 or sm_90a"),
+                                   llvm::cl::init("sm_90a")};
+
+  void runOnOperation() override {
+    if (failed(lowerThreadsToNvvm(getOperation(), architectureOf(architecture))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createExpandMathPass() { return std::make_unique<ExpandMath>(); }
+
+void registerPtxPasses() {
+  PassRegistration<ExpandMath>();
+  PassRegistration<LowerToLlvm>();
+}
+
+} // namespace tenon::nvidia

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// exp, exp2, tanh, erf and rsqrt of f32 around the special function unit, as straight-line code over an arithmetic
+// policy (compiler/math/Arithmetic.h) with these besides:
+//
+//   ex2(x, flush), rcp(x, flush), rsqrt(x)   nvidia.approx: within 2 ulp; flush: subnormals may become zero
+//   minimum, maximum                         of two floats; NaN if either is
+//
+// u is one ulp below: of a result in [1, 2) that is 2^-23, relative to it between 2^-24 and 2^-23. Errors measured with
+// every result of the unit off by the same -2 to 2 ulp (test/unit/nvidia/GpuMathTest.cpp): exp 3.0, exp2 3.0, tanh 1.7,
+// erf 1.6, rsqrt 2.5.
+#pragma once
+
+#include "tenon/compiler/math/Exponential.h"
+
+namespace tenon::nvidia::gpu {
+
+using math::Format;
+using math::Value;
+
+inline constexpr float log2ELow = 0x1.4ae0cp-26f; // log2(e) - Format<float>::log2E, to 2^-50
+
+/// e^x = 2^n 2^r with n = round(x log2(e)), kept in [-126, 127], so that 2^n is a normal number; what x exceeds that by
+/// stays in r. x = +-infinity gives r = +-infinity and n at its limit, x = NaN a NaN r.
+///
+/// Error: r is rounded twice (the product with the high part of log2(e) is exact inside the fma), by at most 2^-25 each
+/// where |r| < 1, which is all of x log2(e) in [-127, 128): relative to 2^r that is 2 ln2 2^-25, at most 0.7 u. ex2
+/// adds 2 u, the product with 2^n nothing where the result is normal: 2.7 u. Below 2^-126, |r| grows to 24 and its
+/// roundings with it, but each halving of the result doubles its ulp; the product rounds once more, by 0.5 u. Flushing
+/// in ex2 happens only where r < -126, and then the product is 0 with or without it.
+///
+/// 9 instructions: fma, two of min and max, add, fma, fma, ex2, shift, mul.
+template <class A> Value<A, float> exp(A &a, Value<A, float> x) {
+  constexpr float magic = Format<float>::roundMagic + 127;
+  Value<A, float> high = a.constant(Format<float>::log2E);
+  Value<A, float> sum = a.fma(x, high, a.constant(magic));
+  sum = a.minimum(a.maximum(sum, a.constant(magic - 126)), a.constant(magic + 127));
+  Value<A, float> minusN = a.sub(a.constant(magic), sum);
+  Value<A, float> r = a.fma(x, a.constant(log2ELow), a.fma(x, high, minusN));
+  return a.mul(a.ex2(r, true), math::detail::fromExponentField<float>(a, a.toBits(sum)));
+}
+
+/// 2^x: the unit's own, which keeps subnormals in four instructions. 2 u.
+template <class A> Value<A, float> exp2(A &a, Value<A, float> x) { return a.ex2(x, false); }
+
+/// tanh|x| = |x| + |x|^3 P(x^2) below 0.625, else 1 - 2 / (2^(2 log2(e) |x|) + 1).
+///
+/// Error of the second, with e = 2^(...) and q = 1 / (e + 1): an error d of e relative to it changes the result by
+/// d * 2 e / (e + 1)^2 = d (1 - tanh^2) / 2. For |x| >= 0.625 (tanh >= 0.55, u = 2^-24) that is at most 0.35 d. d has
+/// 2^-22 from ex2, and 2^-24 |x| 2 log2(e) ln2 = 2^-23 |x| from rounding its operand (no second term is needed: what a
+/// large operand adds, 1 - tanh^2 takes away): at most 1.4 + 0.45 u. Rounding e + 1 adds 0.45 * 0.5 u, rcp (2 ulp of
+/// q < 0.25, doubled) 1 u, the last fma 0.5 u. Together 3.6 u at most, if all are at their worst at once. Near 0 the
+/// polynomial is accurate relative to x.
+///
+/// 15 instructions: mul, ex2, add, rcp, fma; mul, mul, 4 fma, fma; compare, select, sign.
+template <class A> Value<A, float> tanh(A &a, Value<A, float> x) {
+  Value<A, float> magnitude = a.abs(x), one = a.constant(1.0f), z = a.mul(x, x);
+  Value<A, float> small = a.fma(a.mul(magnitude, z), math::detail::tanhTail(a, z), magnitude);
+  Value<A, float> e = a.ex2(a.mul(magnitude, a.constant(2 * Format<float>::log2E)), true);
+  Value<A, float> large = a.fma(a.rcp(a.add(e, one), true), a.constant(-2.0f), one);
+  return math::withSignOf<float>(a, a.select(a.lessThan(magnitude, a.constant(0.625f)), small, large), x);
+}
+
+/// erf|x| = |x| + |x| P(x^2) below 1, 1 - 2^(log2(e) Q(|x|)) above, where erfc <= 0.16 damps the errors: those of Q
+/// (below 2^-21 of at most 18, but erfc is 2^-26 there) and the 2 u of ex2. Below 1.5 u.
+///
+/// 21 instructions: mul, 6 fma, fma; min, 6 fma, mul, ex2, sub; compare, select, sign.
+template <class A> Value<A, float> erf(A &a, Value<A, float> x) {
+  Value<A, float> magnitude = a.abs(x);
+  Value<A, float> small = a.fma(magnitude, math::detail::erfSlope(a, a.mul(x, x)), magnitude);
+  Value<A, float> clamped = a.minimum(magnitude, a.constant(math::detail::ExponentialLimits<float>::erfIsOne));
+  Value<A, float> q = math::detail::logErfc(a, clamped);
+  Value<A, float> large = a.sub(a.constant(1.0f), a.ex2(a.mul(q, a.constant(Format<float>::log2E)), true));
+  return math::withSignOf<float>(a, a.select(a.lessThan(magnitude, a.constant(1.0f)), small, large), x);
+}
+
+/// 1 / sqrt(x): the unit's own. rsqrt(+-0) = +-infinity, of a negative number NaN. 2 u.
+template <class A> Value<A, float> rsqrt(A &a, Value<A, float> x) { return a.rsqrt(x); }
+
+} // namespace tenon::nvidia::gpu

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/compiler/target/nvidia/sim/ThreadsToSim.h"
+
+#include "tenon/base/SimThread.h"
+#include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <cstddef>
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+template <class A, class B> constexpr bool agree(A a, B b) { return static_cast<int>(a) == static_cast<int>(b); }
+static_assert(agree(Space::global, sim::Space::global) && agree(Space::shared, sim::Space::shared) &&
+              agree(Space::cluster, sim::Space::cluster));
+static_assert(agree(AtomicKind::add, sim::AtomicKind::add) && agree(AtomicKind::fadd, sim::AtomicKind::fadd) &&
+              agree(AtomicKind::smax, sim::AtomicKind::smax) && agree(AtomicKind::smin, sim::AtomicKind::smin) &&
+              agree(AtomicKind::umax, sim::AtomicKind::umax) && agree(AtomicKind::umin, sim::AtomicKind::umin) &&
+              agree(AtomicKind::exchange, sim::AtomicKind::exchange));
+static_assert(agree(FenceKind::device, sim::FenceKind::device) && agree(ShuffleMode::bfly, sim::ShuffleMode::bfly) &&
+              agree(ShuffleMode::up, sim::ShuffleMode::up) && agree(ShuffleMode::down, sim::ShuffleMode::down) &&
+              agree(ShuffleMode::idx, sim::ShuffleMode::idx));
+static_assert(agree(OperandType::f16, sim::OperandType::f16) && agree(OperandType::bf16, sim::OperandType::bf16) &&
+              agree(OperandType::tf32, sim::OperandType::tf32) && agree(OperandType::s8, sim::OperandType::s8) &&
+              agree(OperandType::u8, sim::OperandType::u8) && agree(OperandType::e4m3, sim::OperandType::e4m3) &&
+              agree(OperandType::e5m2, sim::OperandType::e5m2) && agree(OperandType::f64, sim::OperandType::f64));
+static_assert(agree(ApproxFunction::ex2, sim::ApproxFunction::ex2) &&
+              agree(ApproxFunction::rcp, sim::ApproxFunction::rcp) &&
+              agree(ApproxFunction::rsqrt, sim::ApproxFunction::rsqrt) &&
+              agree(ApproxFunction::lg2, sim::ApproxFunction::lg2) &&
+              agree(ApproxFunction::tanh, sim::ApproxFunction::tanh));
+
+/// Replaces the ops of one thread function.
+class CallEmitter {
+public:
+  CallEmitter(ModuleOp module, func::FuncOp function)
+      : module_(module), function_(function), b_(function.getLoc(), function.getContext()),
+        pointer_(LLVM::LLVMPointerType::get(function.getContext())) {}
+
+  LogicalResult run() {
+    takeWords();
+    SmallVector<Operation *> ops;
+    function_.walk([&](Operation *op) {
+      if (isa_and_nonnull<NvidiaDialect>(op->getDialect()))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      b_.setInsertionPoint(op);
+      b_.setLoc(op->getLoc());
+      LogicalResult done =
+          TypeSwitch<Operation *, LogicalResult>(op)
+              .Case<ThreadIdOp, BlockIdOp, ClusterRankOp, LoadOp, StoreOp, AtomicOp, AtomicCasOp, MapSharedOp, CpAsyncOp,
+                    CpAsyncCommitOp, CpAsyncWaitOp, CpAsyncArriveOp, BarrierOp, WarpBarrierOp, ClusterArriveOp,
+                    ClusterWaitOp, MbarrierInitOp, MbarrierArriveOp, MbarrierWaitOp, FenceOp, ShuffleOp, VoteOp, MmaOp,
+                    LdMatrixOp, StMatrixOp, ApproxOp, PackOp>([&](auto op) {
+                emit(op);
+                op.erase();
+                return success();
+              })
+              .Default([](Operation *op) { return op->emitOpError("is nothing a thread can do"); });
+      if (failed(done))
+        return failure();
+      ++instruction_;
+    }
+    emitConstants();
+    return success();
+  }
+
+private:
+  //===--- The function and its tables ----------------------------------------------------------------------------===//
+
+  /// (%w0: i64, %w1: i64, ...) becomes (%thread, %words).
+  void takeWords() {
+    Block &entry = function_.front();
+    b_.setInsertionPointToStart(&entry);
+    unsigned count = entry.getNumArguments();
+    thread_ = entry.addArgument(pointer_, function_.getLoc());
+    Value words = entry.addArgument(pointer_, function_.getLoc());
+    for (unsigned i = 0; i < count; ++i)
+      entry.getArgument(i).replaceAllUsesWith(
+          b_.create<LLVM::LoadOp>(b_.getI64Type(), offset(words, 8 * i), /*alignment=*/8));
+    entry.eraseArguments(0, count);
+    function_.removeArgAttrsAttr();
+    function_.setFunctionType(b_.getFunctionType({pointer_, pointer_}, {}));
+    function_.setName(sim::threadSymbol);
+    function_.setPublic();
+  }
+
+  /// The bounds of the block, and the lines that findings name.
+  void emitConstants() {
+    b_.setInsertionPointToStart(module_.getBody());
+    auto number = [&](StringRef name, int64_t otherwise) {
+      auto attribute = function_->getAttrOfType<IntegerAttr>(name);
+      return attribute ? attribute.getInt() : otherwise;
+    };
+    int64_t shape[] = {number(threadsAttr, 32), number(clusterAttr, 1), number(sharedBytesAttr, 0)};
+    for (StringRef name : {threadsAttr, clusterAttr, sharedBytesAttr})
+      function_->removeAttr(name);
+    b_.create<LLVM::GlobalOp>(LLVM::LLVMArrayType::get(b_.getI64Type(), 3), /*isConstant=*/true,
+                              LLVM::Linkage::External, sim::shapeSymbol, b_.getI64TensorAttr(shape));
+    std::string text;
+    for (auto &[place, number] : places_)
+      text += place + '\0';
+    text += '\0';
+    b_.create<LLVM::GlobalOp>(LLVM::LLVMArrayType::get(b_.getI8Type(), text.size()), /*isConstant=*/true,
+                              LLVM::Linkage::External, sim::placesSymbol, b_.getStringAttr(text));
+  }
+
+  Value place() {
+    std::string text = "an unknown line";
+    if (auto line = b_.getLoc()->findInstanceOf<FileLineColLoc>())
+      text = line.getFilename().str() + ":" + std::to_string(line.getLine());
+    return i32(places_.insert({text, static_cast<int64_t>(places_.size())}).first->second);
+  }
+
+  //===--- Values -------------------------------------------------------------------------------------------------===//
+
+  Value i32(int64_t value) { return b_.create<LLVM::ConstantOp>(b_.getI32Type(), static_cast<int32_t>(value)); }
+  Value i64(int64_t value) { return b_.create<LLVM::ConstantOp>(b_.getI64Type(), value); }
+  Value flag(Value condition) { // true where there is none
+    return condition ? b_.create<arith::ExtUIOp>(b_.getI32Type(), condition).getResult() : i32(1);
+  }
+  Value offset(Value base, int64_t bytes) {
+    return bytes ? b_.create<LLVM::GEPOp>(pointer_, b_.getI8Type(), base, LLVM::GEPArg(static_cast<int32_t>(bytes)))
+                       .getResult()
+                 : base;
+  }
+  /// Adds the offset in the width of the address, as the hardware does.
+  Value address(Value base, IntegerAttr offset) {
+    if (int64_t bytes = offset.getInt())
+      base = b_.create<arith::AddIOp>(
+          base, b_.create<arith::ConstantOp>(b_.getIntegerAttr(base.getType(), bytes)).getResult());
+    return base.getType().isInteger(64) ? base : b_.create<arith::ExtUIOp>(b_.getI64Type(), base).getResult();
+  }
+
+  static int64_t bytesOf(Type type) {
+    if (auto vector = dyn_cast<VectorType>(type))
+      return vector.getNumElements() * vector.getElementTypeBitWidth() / 8;
+    return type.getIntOrFloatBitWidth() / 8;
+  }
+  /// LLVM has no floats of 8 bits: they travel as integers.
+  Type carrier(Type type) {
+    Type element = getElementTypeOrSelf(type);
+    Type plain = isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8 ? b_.getI8Type() : element;
+    if (auto vector = dyn_cast<VectorType>(type))
+      return VectorType::get(vector.getNumElements(), plain);
+    return plain;
+  }
+  /// Into and out of ThreadHeader::operands.
+  void put(Value value, int64_t at = 0) {
+    if (Type type = carrier(value.getType()); type != value.getType()) {
+      if (auto vector = dyn_cast<VectorType>(value.getType()); vector && vector.getRank() != 1)
+        value = b_.create<vector::ShapeCastOp>(VectorType::get(vector.getNumElements(), vector.getElementType()), value);
+      if (value.getType() != type)
+        value = b_.create<arith::BitcastOp>(type, value);
+    }
+    b_.create<LLVM::StoreOp>(value, offset(thread_, at), /*alignment=*/8);
+  }
+  Value get(Type type, int64_t at = 0) {
+    Value value = b_.create<LLVM::LoadOp>(carrier(type), offset(thread_, at), /*alignment=*/8);
+    if (value.getType() == type)
+      return value;
+    if (auto vector = dyn_cast<VectorType>(type)) {
+      auto flat = VectorType::get(vector.getNumElements(), vector.getElementType());
+      if (value.getType() != flat)
+        value = b_.create<arith::BitcastOp>(flat, value);
+      return flat == type ? value : b_.create<vector::ShapeCastOp>(type, value).getResult();
+    }
+    return b_.create<arith::BitcastOp>(type, value);
+  }
+
+  Value call(StringRef op, ArrayRef<Value> operands, Type result = {}) {
+    SmallVector<Value> all{thread_, place()};
+    all.append(operands.begin(), operands.end());
+    std::string name = ("tenon_sim_" + op).str();
+    auto function = module_.lookupSymbol<LLVM::LLVMFuncOp>(name);
+    if (!function) {
+      OpBuilder::InsertionGuard guard(b_);
+      b_.setInsertionPointToStart(module_.getBody());
+      Type nothing = LLVM::LLVMVoidType::get(b_.getContext());
+      function = b_.create<LLVM::LLVMFuncOp>(
+          name, LLVM::LLVMFunctionType::get(result ? result : nothing, llvm::to_vector(TypeRange(ValueRange(all)))));
+    }
+    auto made = b_.create<LLVM::CallOp>(function, all);
+    return result ? made.getResult() : Value();
+  }
+
+  std::pair<Value, Value> window(std::optional<ArrayRef<int64_t>> window) {
+    return {i32(window ? (*window)[0] : 0), i32(window ? (*window)[1] : -1)};
+  }
+
+  //===--- Ops ----------------------------------------------------------------------------------------------------===//
+
+  void number(Operation *op, size_t at) {
+    Value value = b_.create<LLVM::LoadOp>(b_.getI32Type(), offset(thread_, at), /*alignment=*/4, /*isVolatile=*/false,
+                                          /*isNonTemporal=*/false, /*isInvariant=*/true);
+    op->getResult(0).replaceAllUsesWith(value);
+  }
+  void emit(ThreadIdOp op) { number(op, offsetof(sim::ThreadHeader, threadId)); }
+  void emit(BlockIdOp op) { number(op, offsetof(sim::ThreadHeader, blockId)); }
+  void emit(ClusterRankOp op) { number(op, offsetof(sim::ThreadHeader, clusterRank)); }
+
+  Value i32Of(auto enumerator) { return i32(static_cast<int64_t>(enumerator)); }
+
+  void emit(LoadOp op) {
+    auto [begin, end] = window(op.getWindow());
+    if (op.getOtherwise())
+      put(op.getOtherwise());
+    call("load", {i32Of(op.getSpace()), address(op.getAddress(), op.getOffsetAttr()), i32(bytesOf(op.getType())),
+                  flag(op.getMask()), begin, end});
+    op.replaceAllUsesWith(get(op.getType()));
+  }
+  void emit(StoreOp op) {
+    auto [begin, end] = window(op.getWindow());
+    put(op.getValue());
+    call("store", {i32Of(op.getSpace()), address(op.getAddress(), op.getOffsetAttr()),
+                   i32(bytesOf(op.getValue().getType())), flag(op.getMask()), begin, end});
+  }
+  void emit(AtomicOp op) {
+    put(op.getValue());
+    call("atomic", {i32Of(op.getKind()), op.getAddress(), i32(bytesOf(op.getType())), flag(op.getMask())});
+    op.replaceAllUsesWith(get(op.getType()));
+  }
+  void emit(AtomicCasOp op) {
+    put(op.getExpected());
+    put(op.getDesired(), 8);
+    call("atomic_cas", {op.getAddress(), i32(bytesOf(op.getType())), flag(op.getMask())});
+    op.replaceAllUsesWith(get(op.getType()));
+  }
+  void emit(MapSharedOp op) {
+    op.replaceAllUsesWith(call("map_shared", {op.getAddress(), op.getRank()}, b_.getI32Type()));
+  }
+
+  void emit(CpAsyncOp op) {
+    auto [begin, end] = window(op.getWindow());
+    call("cp_async", {i32(op.getBytes()), op.getShared(), op.getGlobal(), op.getSourceBytes(), begin, end});
+  }
+  void emit(CpAsyncCommitOp) { call("cp_async_commit", {}); }
+  void emit(CpAsyncWaitOp op) { call("cp_async_wait", {i32(op.getPending())}); }
+  void emit(CpAsyncArriveOp op) { call("cp_async_arrive", {op.getAddress()}); }
+
+  Value instruction() { return i32(instruction_); }
+
+  void emit(BarrierOp op) { call("barrier", {instruction(), i32(op.getId()), i32(op.getThreads())}); }
+  void emit(WarpBarrierOp) { call("warp_barrier", {instruction()}); }
+  void emit(ClusterArriveOp) { call("cluster_arrive", {}); }
+  void emit(ClusterWaitOp) { call("cluster_wait", {}); }
+  void emit(MbarrierInitOp op) { call("mbarrier_init", {op.getAddress(), op.getCount()}); }
+  void emit(MbarrierArriveOp op) {
+    Value bytes = op.getBytes() ? b_.create<arith::ExtUIOp>(b_.getI64Type(), op.getBytes()).getResult() : i64(-1);
+    call("mbarrier_arrive", {op.getAddress(), bytes});
+  }
+  void emit(MbarrierWaitOp op) { call("mbarrier_wait", {op.getAddress(), op.getParity()}); }
+  void emit(FenceOp op) { call("fence", {i32Of(op.getKind())}); }
+
+  void emit(ShuffleOp op) {
+    put(op.getValue());
+    call("shuffle", {instruction(), i32Of(op.getMode()), op.getLane()});
+    op.replaceAllUsesWith(get(op.getType()));
+  }
+  void emit(VoteOp op) {
+    op.replaceAllUsesWith(call("vote", {instruction(), flag(op.getCondition())}, b_.getI32Type()));
+  }
+  void emit(MmaOp op) {
+    put(op.getA(), 0);
+    put(op.getB(), 16);
+    put(op.getC(), 32);
+    call("mma", {instruction(), i32Of(op.getAType()), i32Of(op.getBType())});
+    op.replaceAllUsesWith(get(op.getType(), 32));
+  }
+  void emit(LdMatrixOp op) {
+    auto [begin, end] = window(op.getWindow());
+    call("ldmatrix", {instruction(), op.getAddress(), i32(bytesOf(op.getType()) / 4), i32(op.getTranspose()), begin, end});
+    op.replaceAllUsesWith(get(op.getType()));
+  }
+  void emit(StMatrixOp op) {
+    auto [begin, end] = window(op.getWindow());
+    put(op.getValue());
+    call("stmatrix", {instruction(), op.getAddress(), i32(bytesOf(op.getValue().getType()) / 4), i32(op.getTranspose()),
+                      begin, end});
+  }
+
+  void emit(ApproxOp op) {
+    op.replaceAllUsesWith(call("approx", {i32Of(op.getFunction()), op.getValue()}, b_.getF32Type()));
+  }
+  void emit(PackOp op) {
+    op.replaceAllUsesWith(call("pack", {i32Of(op.getType()), op.getLow(), op.getHigh()}, b_.getI32Type()));
+  }
+
+  ModuleOp module_;
+  func::FuncOp function_;
+  ImplicitLocOpBuilder b_;
+  LLVM::LLVMPointerType pointer_;
+  Value thread_;
+  llvm::MapVector<std::string, int64_t, std::map<std::string, unsigned>> places_;
+  int64_t instruction_ = 0;
+};
+
+} // namespace
+
+LogicalResult lowerThreadsToSim(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  context->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, vector::VectorDialect>();
+  auto functions = module.getOps<func::FuncOp>();
+  if (!llvm::hasSingleElement(functions))
+    return module.emitError("has no single thread function");
+  if (failed(CallEmitter(module, *functions.begin()).run()))
+    return failure();
+
+  PassManager pm(context);
+  pm.enableVerifier(false);
+  pm.addPass(createConvertSCFToCFPass());
+  if (failed(pm.run(module)))
+    return failure();
+  RewritePatternSet expansions(context); // not every processor has bf16, nor the C library of every system
+  arith::populateExpandBFloat16Patterns(expansions);
+  if (failed(applyPatternsAndFoldGreedily(module, std::move(expansions))))
+    return failure();
+  LowerToLLVMOptions options(context);
+  options.overrideIndexBitwidth(64);
+  LLVMTypeConverter converter(context, options);
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+} // namespace tenon::nvidia

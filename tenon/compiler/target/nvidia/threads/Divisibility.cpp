@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/compiler/target/nvidia/threads/Divisibility.h"
+
+#include "tenon/compiler/dialect/TileDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+int64_t powerOfTwoIn(int64_t value) { return value == 0 ? Divisibility::most : std::min(value & -value, Divisibility::most); }
+
+DenseI64ArrayAttr factsOf(Value argument) {
+  auto block = llvm::dyn_cast<BlockArgument>(argument);
+  auto function = block ? llvm::dyn_cast<func::FuncOp>(block.getOwner()->getParentOp()) : func::FuncOp();
+  return function ? function.getArgAttrOfType<DenseI64ArrayAttr>(block.getArgNumber(), tile::divisibleAttr)
+                  : DenseI64ArrayAttr();
+}
+
+} // namespace
+
+int64_t Divisibility::of(Value index) {
+  if (auto found = known_.find(index); found != known_.end())
+    return found->second;
+  known_[index] = 1; // what a value that depends on itself falls back to
+  int64_t result = compute(index);
+  return known_[index] = result;
+}
+
+int64_t Divisibility::compute(Value index) {
+  if (auto argument = llvm::dyn_cast<BlockArgument>(index)) {
+    if (auto loop = llvm::dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()))
+      return argument == loop.getInductionVar() ? std::min(of(loop.getLowerBound()), of(loop.getStep())) : 1;
+    DenseI64ArrayAttr facts = factsOf(index);
+    return facts ? facts[0] : 1;
+  }
+  auto smaller = [&](Value a, Value b) { return std::min(of(a), of(b)); };
+  return llvm::TypeSwitch<Operation *, int64_t>(index.getDefiningOp())
+      .Case<arith::ConstantOp>([&](auto op) {
+        auto value = llvm::dyn_cast<IntegerAttr>(op.getValue());
+        return value ? powerOfTwoIn(value.getInt()) : 1;
+      })
+      .Case<arith::AddIOp, arith::SubIOp, arith::MaxSIOp, arith::MinSIOp>(
+          [&](auto op) { return smaller(op.getLhs(), op.getRhs()); })
+      .Case<arith::MulIOp>([&](auto op) { return std::min(of(op.getLhs()) * of(op.getRhs()), most); })
+      .Case<arith::SelectOp>([&](auto op) { return smaller(op.getTrueValue(), op.getFalseValue()); })
+      .Case<tile::SizeOp>([&](auto op) { return alignmentOf(op.getView()).sizes[op.getDim()]; })
+      .Case<tile::CastOp>([&](auto op) {
+        return llvm::isa<IntegerType, IndexType>(op.getValue().getType()) ? of(op.getValue()) : 1;
+      })
+      .Case<arith::IndexCastOp>([&](auto op) { return of(op.getIn()); })
+      .Default([](Operation *) { return 1; });
+}
+
+std::optional<int64_t> contiguousDim(Value view) {
+  if (auto argument = llvm::dyn_cast<BlockArgument>(view)) {
+    auto function = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    auto unit = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), tile::unitStrideAttr);
+    return unit ? std::optional<int64_t>(unit.getInt()) : std::nullopt;
+  }
+  return llvm::cast<tile::ViewType>(view.getType()).getRank() - 1; // a workspace is row-major
+}
+
+ViewAlignment alignmentOf(Value view) {
+  auto type = llvm::cast<tile::ViewType>(view.getType());
+  size_t rank = type.getRank();
+  ViewAlignment alignment{1, SmallVector<int64_t>(rank, 1), SmallVector<int64_t>(rank, 1)};
+  if (DenseI64ArrayAttr facts = factsOf(view)) {
+    alignment.bytes = facts[0];
+    for (size_t d = 0; d < rank; ++d) {
+      alignment.sizes[d] = facts[1 + d];
+      alignment.strides[d] = facts[1 + rank + d];
+    }
+  } else if (view.getDefiningOp<tile::WorkspaceOp>()) {
+    alignment.bytes = 16; // the runtime's allocations are
+  }
+  return alignment;
+}
+
+} // namespace tenon::nvidia

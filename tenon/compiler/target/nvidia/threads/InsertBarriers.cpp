@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tenon-nvidia-insert-barriers: puts a block-wide barrier between two accesses of shared memory that may touch the same
+// bytes, one of them a write, in different threads.
+//
+// Every access says which bytes all threads' executions of it may touch (its window) and which exchange it belongs to (its
+// group: accesses of one group do not conflict with each other). Walking the program in order with the accesses since the
+// last barrier in hand, an access that conflicts with one of them gets a barrier in front and the list starts anew. A loop
+// is walked twice, the second time with what its own end leaves behind.
+//
+//     nvidia.store shared %x, %p {group = 0, window = 0..512}          nvidia.store ...
+//     %y = nvidia.load shared %q {group = 1, window = 0..512}    ->    nvidia.barrier 128
+//                                                                      %y = nvidia.load ...
+#include "tenon/compiler/target/nvidia/threads/Passes.h"
+
+#include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+struct SharedAccess {
+  int64_t begin, end;
+  int32_t group;
+  bool isWrite;
+
+  bool conflictsWith(const SharedAccess &other) const {
+    return (isWrite || other.isWrite) && group != other.group && begin < other.end && other.begin < end;
+  }
+  bool operator==(const SharedAccess &) const = default;
+};
+
+/// The accesses since the last barrier, on any path.
+class Pending {
+public:
+  void add(const SharedAccess &access) {
+    if (!llvm::is_contained(accesses_, access))
+      accesses_.push_back(access);
+  }
+  void join(const Pending &other) { llvm::for_each(other.accesses_, [&](const SharedAccess &a) { add(a); }); }
+  bool conflicts(const SharedAccess &access) const {
+    return llvm::any_of(accesses_, [&](const SharedAccess &other) { return access.conflictsWith(other); });
+  }
+  void clear() { accesses_.clear(); }
+
+private:
+  SmallVector<SharedAccess> accesses_;
+};
+
+template <class Op> std::optional<SharedAccess> describe(Op op, bool isWrite) {
+  std::optional<ArrayRef<int64_t>> window = op.getWindow();
+  if (!window) // not known: all of it, and in no group
+    return SharedAccess{0, std::numeric_limits<int64_t>::max(), -1 - static_cast<int32_t>(isWrite), isWrite};
+  return SharedAccess{(*window)[0], (*window)[1], static_cast<int32_t>(op.getGroup().value_or(-1)), isWrite};
+}
+
+std::optional<SharedAccess> accessOf(Operation *op) {
+  if (auto load = llvm::dyn_cast<LoadOp>(op))
+    return load.getSpace() == Space::shared ? describe(load, false) : std::nullopt;
+  if (auto store = llvm::dyn_cast<StoreOp>(op))
+    return store.getSpace() == Space::shared ? describe(store, true) : std::nullopt;
+  if (auto load = llvm::dyn_cast<LdMatrixOp>(op))
+    return describe(load, false);
+  if (auto store = llvm::dyn_cast<StMatrixOp>(op))
+    return describe(store, true);
+  if (auto copy = llvm::dyn_cast<CpAsyncOp>(op))
+    return describe(copy, true);
+  return std::nullopt;
+}
+
+struct InsertBarriers : PassWrapper<InsertBarriers, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InsertBarriers)
+  StringRef getArgument() const override { return "tenon-nvidia-insert-barriers"; }
+  StringRef getDescription() const override { return "Order conflicting accesses of shared memory by barriers"; }
+
+  void runOnOperation() override {
+    if (auto threads = getOperation()->getAttrOfType<IntegerAttr>(threadsAttr)) {
+      threads_ = threads.getInt();
+      Pending pending;
+      visit(getOperation().getBody().front(), pending);
+    }
+  }
+
+  void visit(Block &block, Pending &pending) {
+    for (Operation &op : block) {
+      if (llvm::isa<BarrierOp, ClusterWaitOp>(op) || (threads_ == 32 && llvm::isa<WarpBarrierOp>(op))) {
+        pending.clear();
+      } else if (auto loop = llvm::dyn_cast<scf::ForOp>(op)) {
+        Pending around = pending;
+        visit(*loop.getBody(), around);
+        around.join(pending);
+        visit(*loop.getBody(), around);
+        pending.join(around); // the loop may run not at all
+      } else if (auto branch = llvm::dyn_cast<scf::IfOp>(op)) {
+        // Some threads only may take the branch: a barrier against what was before it stands in front.
+        bool conflicts = false;
+        branch.walk([&](Operation *inside) {
+          if (std::optional<SharedAccess> access = accessOf(inside))
+            conflicts |= pending.conflicts(*access);
+        });
+        if (conflicts)
+          insertBarrier(&op, pending);
+        Pending then = pending;
+        visit(*branch.thenBlock(), then);
+        if (Block *otherwise = branch.elseBlock())
+          visit(*otherwise, pending);
+        pending.join(then);
+      } else if (std::optional<SharedAccess> access = accessOf(&op)) {
+        if (pending.conflicts(*access))
+          insertBarrier(&op, pending);
+        pending.add(*access);
+      }
+    }
+  }
+
+  void insertBarrier(Operation *before, Pending &pending) {
+    OpBuilder b(before);
+    if (threads_ == 32)
+      b.create<WarpBarrierOp>(before->getLoc());
+    else
+      b.create<BarrierOp>(before->getLoc(), 0, static_cast<int32_t>(threads_));
+    pending.clear();
+  }
+
+  int64_t threads_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createInsertBarriersPass() { return std::make_unique<InsertBarriers>(); }
+
+} // namespace tenon::nvidia

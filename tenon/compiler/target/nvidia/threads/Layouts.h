@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
+#include "tenon/compiler/target/nvidia/layout/LinearLayout.h"
+
+#include <optional>
+
+/// Layouts as attributes of tile types, and the ways they follow from each other.
+namespace tenon::nvidia {
+
+LayoutAttr toAttribute(mlir::MLIRContext *context, const LinearLayout &layout);
+LinearLayout toLayout(LayoutAttr layout);
+LayoutAttr layoutOf(mlir::Type tile); ///< null for a tile without one
+mlir::RankedTensorType withLayout(mlir::Type tile, LayoutAttr layout);
+
+/// Of the tile that has size 1 in the dimensions where `small` has it and whose broadcast has `layout`.
+LayoutAttr projected(LayoutAttr layout, llvm::ArrayRef<int64_t> small);
+LayoutAttr transposed(LayoutAttr layout, llvm::ArrayRef<int64_t> permutation);
+/// The layout in which a reshape moves nothing: known when the shapes differ in dimensions of size 1 only, or all sizes are
+/// powers of two.
+std::optional<LayoutAttr> reshaped(LayoutAttr layout, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
+/// Whether a reshape moves no element to another thread: the layouts agree in row-major order of their extents.
+bool reshapesInPlace(mlir::RankedTensorType from, mlir::RankedTensorType to);
+
+} // namespace tenon::nvidia

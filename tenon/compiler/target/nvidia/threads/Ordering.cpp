@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Program order in global memory. The threads of a block act as one program instance, whose loads and stores appear in
+// program order; where an element may be written by one thread and read or written by another, a barrier stands between.
+// No barrier is needed where every element stays with one thread: the same window of the same view in the same layout.
+#include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+/// Load and store of one window, each thread its own elements.
+bool sameThreads(Operation *a, Operation *b) {
+  auto describe = [](Operation *op) -> std::tuple<Value, Type, SmallVector<Value>> {
+    if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
+      return {load.getView(), load.getType(), SmallVector<Value>(load.getOffsets())};
+    if (auto store = llvm::dyn_cast<tile::StoreOp>(op))
+      return {store.getView(), store.getValue().getType(), SmallVector<Value>(store.getOffsets())};
+    return {};
+  };
+  auto [view, type, offsets] = describe(a);
+  auto argument = llvm::dyn_cast_or_null<BlockArgument>(view);
+  if (!argument)
+    return false;
+  auto kernel = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  bool distinct = bool(kernel.getArgAttr(argument.getArgNumber(), tile::distinctAttr));
+  return distinct && describe(a) == describe(b);
+}
+
+} // namespace
+
+bool mayOverlap(func::FuncOp kernel, Value a, Value b) {
+  if (a == b)
+    return true;
+  bool noOverlap = kernel->hasAttr(tile::noOverlapAttr) || kernel->hasAttr(tile::promisesNoOverlapAttr);
+  bool bothArguments = llvm::isa<BlockArgument>(a) && llvm::isa<BlockArgument>(b);
+  return !noOverlap && bothArguments; // a workspace overlaps nothing else
+}
+
+std::optional<ThreadEmitter::GlobalAccess> ThreadEmitter::globalAccess(Operation *op) {
+  return llvm::TypeSwitch<Operation *, std::optional<GlobalAccess>>(op)
+      .Case<tile::LoadOp, tile::GatherOp>([&](auto o) { return GlobalAccess{op, o.getView(), false}; })
+      .Case<tile::StoreOp, tile::ScatterOp, tile::AtomicRMWOp, tile::AtomicCASOp>(
+          [&](auto o) { return GlobalAccess{op, o.getView(), true}; })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+bool ThreadEmitter::conflict(const GlobalAccess &a, const GlobalAccess &b) {
+  if (!a.isWrite && !b.isWrite)
+    return false;
+  bool bothAtomic = llvm::isa<tile::AtomicRMWOp, tile::AtomicCASOp>(a.op) &&
+                    llvm::isa<tile::AtomicRMWOp, tile::AtomicCASOp>(b.op);
+  if (!mayOverlap(kernel_, a.view, b.view))
+    return false;
+  return !bothAtomic && !sameThreads(a.op, b.op);
+}
+
+/// Called for every op before its code: stands a barrier in front when it conflicts with an access since the last one.
+void ThreadEmitter::orderGlobal(Operation *op) {
+  std::optional<GlobalAccess> access = globalAccess(op);
+  if (!access)
+    return;
+  if (llvm::any_of(pendingGlobal_, [&](const GlobalAccess &other) { return conflict(*access, other); }))
+    blockBarrier();
+  pendingGlobal_.push_back(*access);
+}
+
+/// An iteration comes after the one before: a barrier in front of a body whose accesses conflict with each other.
+void ThreadEmitter::orderIterations(Block &body) {
+  SmallVector<GlobalAccess> accesses;
+  body.walk([&](Operation *op) {
+    if (std::optional<GlobalAccess> access = globalAccess(op))
+      accesses.push_back(*access);
+  });
+  for (const GlobalAccess &a : accesses)
+    for (const GlobalAccess &b : accesses)
+      if ((a.isWrite || b.isWrite) && (a.op == b.op || conflict(a, b))) {
+        bool isAtomic = llvm::isa<tile::AtomicRMWOp, tile::AtomicCASOp>(a.op) && a.op == b.op;
+        if (!isAtomic)
+          return blockBarrier();
+      }
+}
+
+void ThreadEmitter::blockBarrier() {
+  if (options_.cluster > 1) {
+    b_.create<ClusterArriveOp>();
+    b_.create<ClusterWaitOp>();
+  } else if (options_.threads == 32) {
+    b_.create<WarpBarrierOp>();
+  } else {
+    b_.create<BarrierOp>(0, static_cast<int32_t>(options_.threads));
+  }
+  pendingGlobal_.clear();
+}
+
+} // namespace tenon::nvidia

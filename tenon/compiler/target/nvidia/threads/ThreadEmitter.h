@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/compiler/dialect/TileDialect.h"
+#include "tenon/compiler/lower/Elements.h"
+#include "tenon/compiler/lower/KernelInfo.h"
+#include "tenon/compiler/target/nvidia/threads/Distribution.h"
+#include "tenon/compiler/target/nvidia/threads/Divisibility.h"
+#include "tenon/compiler/target/nvidia/threads/DotPlan.h"
+#include "tenon/compiler/target/nvidia/threads/Layouts.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+#include <string>
+#include <vector>
+
+/// Tile IR with layouts to the function that one thread runs. A tile value becomes its registers, one scalar each; an
+/// element-wise op becomes one op per register; what needs other threads' elements is an exchange through lanes, shared
+/// memory or the cluster. Shared memory is handed out like a stack while the program is walked, so its peak is known
+/// before any code is generated from the result. Barriers are not placed here: accesses to shared memory say which bytes
+/// they may touch, and tenon-nvidia-insert-barriers reads that.
+///
+/// The pieces, one file each: ThreadEmitter.cpp (program, control flow, element-wise), Memory.cpp (loads and stores),
+/// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp (conversions, transposes, slices, ...), Reduce.cpp,
+/// Scan.cpp, Dot.cpp, MatrixDot.cpp and PlainDot.cpp (dots), Pipeline.cpp (loads that run ahead of their loop).
+namespace tenon::nvidia {
+
+struct ThreadOptions {
+  int64_t threads = 128; ///< per block, a multiple of 32
+  int64_t cluster = 1;   ///< blocks that work on one program instance together
+  int architecture = 90; ///< 80 for sm_80, ...
+  int64_t stages = 3;    ///< buffers of a loop's asynchronous loads; 0 and 1: none
+  bool keepOperands = true; ///< a dot's operand that a loop does not change stays in shared memory
+};
+
+/// A tile in the registers of one thread, by register number of its Distribution; null where no element exists.
+using Registers = llvm::SmallVector<mlir::Value>;
+
+/// A view taken apart.
+struct ViewWords {
+  mlir::Value address;                           ///< i64
+  llvm::SmallVector<mlir::Value> sizes, strides; ///< i64
+  int unitStride = -1;
+  mlir::Type element;
+};
+
+/// Bytes of shared memory that one exchange uses.
+struct SharedWindow {
+  int64_t begin = 0, end = 0;
+};
+
+/// A partial result of a reduction or scan: a value per operand, and whether there is anything in it (null: always).
+struct Partial {
+  llvm::SmallVector<mlir::Value> values;
+  mlir::Value filled;
+};
+
+/// Whether a dot runs on the matrix units (mma.sync); otherwise each thread multiplies and adds.
+bool usesMatrixUnit(tile::DotOp dot);
+
+/// How many consecutive elements one access may move: as the view's alignment allows, and such that bounds cannot cut in
+/// the middle.
+struct AccessWidth {
+  int64_t elements, widest;
+  const char *limit; ///< why not the widest
+
+  void limitTo(int64_t most, const char *reason) {
+    if (most < elements) {
+      elements = std::max<int64_t>(most, 1);
+      limit = reason;
+    }
+  }
+};
+AccessWidth accessWidth(mlir::Value view, mlir::ValueRange offsets, llvm::ArrayRef<int64_t> shape,
+                        Divisibility &divisibility);
+
+/// Whether two views may have memory in common, as far as the launch checks it.
+bool mayOverlap(mlir::func::FuncOp kernel, mlir::Value a, mlir::Value b);
+
+class ThreadEmitter {
+public:
+  ThreadEmitter(mlir::func::FuncOp kernel, mlir::ModuleOp target, const ThreadOptions &options);
+
+  mlir::LogicalResult run();
+  int64_t sharedBytes() const { return peakShared_; }
+  /// "file:line: ..." for everything worth telling the user.
+  std::vector<std::string> remarks() const { return remarks_; }
+  using Assert = lower::KernelInfo::Gpu::Assert;
+  using Print = lower::KernelInfo::Gpu::Print;
+  const std::vector<Assert> &asserts() const { return asserts_; }
+  const std::vector<Print> &prints() const { return prints_; }
+
+private:
+  //--- The program (ThreadEmitter.cpp) ---
+  void bindArguments();
+  ViewWords readView(tile::ViewType type, int unitStride);
+  void flatten(mlir::Value value, llvm::SmallVectorImpl<mlir::Value> &flat);
+  void unflatten(mlir::Value value, mlir::ValueRange &flat);
+  mlir::LogicalResult emitBlock(mlir::Block &block);
+  mlir::LogicalResult emitOp(mlir::Operation &op);
+  mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
+  void emitGrid(tile::GridOp op);
+  void emitElementwise(mlir::Operation &op);
+  void emitConstant(mlir::arith::ConstantOp op);
+  /// Each register of the result is the operand's register at map(offset): broadcast, transpose, reshape.
+  void relabel(mlir::Value from, mlir::Value to, llvm::function_ref<Coords(const Coords &)> map);
+
+  //--- Loads and stores (Memory.cpp) ---
+  void emitLoad(tile::LoadOp op);
+  void emitStore(tile::StoreOp op);
+  struct Access;
+  AccessWidth widthOf(mlir::Value view, mlir::ValueRange offsets, const Distribution &tile);
+  mlir::Value packMemory(llvm::ArrayRef<mlir::Value> values, mlir::Type element, mlir::Type moved);
+  void tellWidth(mlir::Operation *op, const char *what, const AccessWidth &width, int64_t bytes);
+
+  //--- Ordering.cpp ---
+  struct GlobalAccess {
+    mlir::Operation *op;
+    mlir::Value view;
+    bool isWrite;
+  };
+  static std::optional<GlobalAccess> globalAccess(mlir::Operation *op);
+  bool conflict(const GlobalAccess &a, const GlobalAccess &b);
+  void orderGlobal(mlir::Operation *op);
+  void orderIterations(mlir::Block &body);
+  void blockBarrier();
+
+  //--- Indexed.cpp ---
+  void emitGather(tile::GatherOp op);
+  void emitScatter(tile::ScatterOp op);
+  void emitAtomicRMW(tile::AtomicRMWOp op);
+  void emitAtomicCAS(tile::AtomicCASOp op);
+  void emitAssert(tile::AssertOp op);
+  void emitPrint(tile::PrintOp op);
+  /// Address and whether it lies inside the view, of the element that register `reg` of the index tiles names.
+  std::pair<mlir::Value, mlir::Value> indexedAddress(mlir::Value view, mlir::ValueRange indices, mlir::Value mask,
+                                                     int reg);
+
+  void shareWithDuplicates(mlir::Value tile);
+  mlir::Value updateByCompareExchange(mlir::Value address, mlir::Type type, mlir::Value mask,
+                                      llvm::function_ref<mlir::Value(mlir::Value)> update);
+
+  //--- Movement.cpp ---
+  /// A tile in shared memory.
+  struct Staged {
+    SharedWindow window;
+    llvm::SmallVector<int64_t> strides; ///< bytes, per dimension
+    int64_t fastest;                    ///< the dimension whose elements are neighbours
+    mlir::Type element;
+  };
+  Staged planStaging(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t fastest, bool padded);
+  int64_t stagedWidth(const Staged &staged, const Distribution &tile, llvm::ArrayRef<int64_t> origin);
+  mlir::Value stagedBase(const Staged &staged, const Distribution &tile);
+  /// Writes a tile, each element once, with its element (0, 0, ...) at `origin`.
+  void writeStaged(const Staged &staged, mlir::Value tile, llvm::ArrayRef<int64_t> origin, int group);
+  /// Reads the elements that a thread holds of a tile that begins at `origin`.
+  Registers readStaged(const Staged &staged, const Distribution &tile, llvm::ArrayRef<int64_t> origin, int group);
+  void emitConvert(ConvertOp op);
+  void emitSlice(tile::SliceOp op);
+  void emitConcat(tile::ConcatOp op);
+  void emitReshape(tile::ReshapeOp op);
+  void emitScalar(tile::ScalarOp op);
+
+  //--- Reduce.cpp, Scan.cpp ---
+  void emitReduce(tile::ReduceOp op);
+  using CombineLists = llvm::function_ref<llvm::SmallVector<mlir::Value>(const llvm::SmallVector<mlir::Value> &,
+                                                                        const llvm::SmallVector<mlir::Value> &)>;
+  void combineAcrossWarps(llvm::MutableArrayRef<llvm::SmallVector<mlir::Value>> lists, llvm::ArrayRef<int> bits,
+                          CombineLists combine);
+  void combineAcrossBlocks(llvm::MutableArrayRef<llvm::SmallVector<mlir::Value>> lists, llvm::ArrayRef<int> bits,
+                           CombineLists combine);
+  Partial joinPartials(mlir::Region &combine, const Partial &left, const Partial &right);
+  void emitScan(tile::ScanOp op);
+  Partial scanAcrossWarps(const Partial &total, mlir::Value place, int64_t lastPlace, mlir::Value warp, int warpBits,
+                          bool reverse, mlir::Region &combine);
+
+  //--- Dots: Dot.cpp (operands), MatrixDot.cpp (fragments), PlainDot.cpp ---
+  /// An operand in shared memory.
+  struct StagedOperand {
+    OperandTile tile;
+    bool alongK;     ///< whether its rows run along K
+    mlir::Value at;  ///< i32: where it begins
+    SharedWindow window;
+    int group;       ///< of the accesses that read it
+  };
+  using OperandKey = std::pair<mlir::Value, int64_t>;
+  mlir::LogicalResult emitDot(tile::DotOp op);
+  void emitMatrixDot(tile::DotOp op, const DotPlan &plan);
+  void emitPlainDot(tile::DotOp op, const DotPlan &plan);
+  /// `kDim`: which dimension of the operand is K.
+  StagedOperand operandOf(mlir::Value value, const DotPlan &plan, int64_t kDim);
+  StagedOperand stageOperand(mlir::Value value, const DotPlan &plan, int64_t kDim);
+  static OperandKey operandKey(mlir::Value value, const DotPlan &plan, int64_t kDim);
+  void zeroPadding(const OperandTile &tile, int64_t begin, SharedWindow window, int group);
+  /// Stages the operands of the loop's dots that it does not change; until `kept` is forgotten.
+  void keepOperands(mlir::scf::ForOp loop, llvm::SmallVectorImpl<OperandKey> &kept);
+  bool holdsFragments(mlir::Value a, const Distribution &result, const DotPlan &plan);
+  class FragmentReader;
+  /// The words of one fragment of A out of registers.
+  llvm::SmallVector<mlir::Value> packFragment(mlir::Value a, int64_t row, int64_t k, const DotPlan &plan);
+  mlir::Value roundToTf32(mlir::Value word);
+
+  //--- Pipeline.cpp: loads that run ahead of their loop ---
+  struct Copy;
+  struct Pipeline;
+  std::unique_ptr<Pipeline> planPipeline(mlir::scf::ForOp loop);
+  /// The first iterations' copies, before the loop.
+  void startPipeline(Pipeline &pipeline);
+  /// At the beginning of the body: waits for this iteration's tiles and starts the copies of a later one. Returns the next
+  /// iteration's slot.
+  mlir::Value enterIteration(Pipeline &pipeline, mlir::Value variable, mlir::Value slot);
+  void startCopies(Pipeline &pipeline, mlir::Value variable, mlir::Value slot, int group);
+  void startCopy(const Pipeline &pipeline, const Copy &copy, mlir::Value active, mlir::Value slot, int group);
+  /// A tile that lies in such a buffer, or a relabelling of one: it has no registers.
+  bool isAsync(mlir::Value tile) const { return async_.contains(tile); }
+
+  //--- Shared by the pieces (Support.cpp) ---
+  mlir::Value scalar(mlir::Value value) { return scalars_.lookup(value); }
+  Registers &registers(mlir::Value tile) { return tiles_[tile]; }
+  static mlir::RankedTensorType typeOf(mlir::Value tile) { return llvm::cast<mlir::RankedTensorType>(tile.getType()); }
+  const Distribution &distribution(mlir::Value tile);
+  mlir::Value i64(int64_t value);
+  mlir::Value i32(int64_t value);
+  mlir::Value boolean(bool value);
+  mlir::Value toI64(mlir::Value indexOrInteger);
+  /// What the thread's number contributes to each coordinate, i32; cached.
+  llvm::ArrayRef<mlir::Value> threadCoords(const Distribution &tile);
+  /// The coordinate of a register along `dim`, i64.
+  mlir::Value coordinate(const Distribution &tile, int reg, int64_t dim);
+  /// Whether a register of this thread holds an element of the tile at all; null when all threads' do.
+  mlir::Value holdsElement(const Distribution &tile, int reg);
+  /// Whether this thread is the one, of those that hold the same elements, that acts; null when no elements are held twice.
+  mlir::Value isOwner(const Distribution &tile);
+  mlir::Value both(mlir::Value a, mlir::Value b); ///< conjunction; null counts as true
+
+  /// The value of lane ^ mask, lane - delta or lane `source`, for a register value of any element type.
+  mlir::Value shuffle(ShuffleMode mode, mlir::Value value, mlir::Value lane);
+
+  /// Any register value as 32 or 64 bits, and back.
+  mlir::Value toBits(mlir::Value value);
+  mlir::Value fromBits(mlir::Value bits, mlir::Type type);
+
+  mlir::Value loadGlobal(mlir::Type type, mlir::Value address, int64_t offset, mlir::Value mask,
+                         mlir::Value otherwise);
+  void storeGlobal(mlir::Value value, mlir::Value address, int64_t offset, mlir::Value mask);
+
+  /// Shared memory, handed out as a stack: everything allocated after mark() is free after release(mark).
+  int64_t allocateShared(int64_t bytes, int64_t alignment = 16);
+  int64_t markShared() const { return usedShared_; }
+  void releaseShared(int64_t mark) { usedShared_ = mark; }
+  int newGroup() { return nextGroup_++; }
+  void storeShared(mlir::Value value, mlir::Value address, int64_t offset, mlir::Value mask, SharedWindow window,
+                   int group);
+  /// Zero where `mask` (null: nowhere) is false.
+  mlir::Value loadShared(mlir::Type type, mlir::Value address, int64_t offset, mlir::Value mask, SharedWindow window,
+                         int group);
+
+  void remark(mlir::Location where, const std::string &text);
+
+  mlir::func::FuncOp kernel_;
+  mlir::ModuleOp target_;
+  ThreadOptions options_;
+  mlir::ImplicitLocOpBuilder b_;
+  mlir::func::FuncOp function_;
+  Divisibility divisibility_;
+  mlir::Value threadId_, clusterRank_; ///< i32
+  mlir::Value status_, printBuffer_;   ///< i64 addresses
+  llvm::SmallVector<mlir::Value> programIds_; ///< i64
+  llvm::DenseMap<mlir::Value, mlir::Value> scalars_;
+  llvm::DenseMap<mlir::Value, Registers> tiles_;
+  llvm::DenseMap<mlir::Value, ViewWords> views_;
+  llvm::DenseMap<mlir::Type, std::unique_ptr<Distribution>> distributions_;
+  llvm::DenseMap<const Distribution *, llvm::SmallVector<mlir::Value>> threadCoords_;
+  mlir::Operation *prologueEnd_ = nullptr; ///< before it goes what depends on the thread's number alone
+  llvm::SmallVector<GlobalAccess> pendingGlobal_; ///< since the last barrier
+  llvm::DenseMap<OperandKey, StagedOperand> keptOperands_;
+  llvm::DenseMap<mlir::Operation *, StagedOperand> copied_; ///< by tile.load; `alongK` is not known here
+  llvm::DenseSet<mlir::Value> async_;
+  unsigned nextWord_ = 0;
+  int64_t usedShared_ = 0, peakShared_ = 0;
+  int nextGroup_ = 0;
+  std::vector<std::string> remarks_;
+  std::vector<Assert> asserts_;
+  std::vector<Print> prints_;
+};
+
+} // namespace tenon::nvidia

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tile IR to code for an NVIDIA GPU, or for the simulator of one, top to bottom.
+#include "tenon/compiler/target/cpu/CpuTarget.h"
+#include "tenon/compiler/target/nvidia/NvidiaTarget.h"
+#include "tenon/compiler/target/nvidia/ptx/Assembler.h"
+#include "tenon/compiler/target/nvidia/ptx/ExpandMath.h"
+#include "tenon/compiler/target/nvidia/ptx/PtxEmitter.h"
+#include "tenon/compiler/target/nvidia/sim/ThreadsToSim.h"
+#include "tenon/compiler/transform/Passes.h"
+#include "tenon/jit/Compiler.h"
+#include "tenon/jit/Phases.h"
+#include "tenon/runtime/cuda/Gpu.h"
+#include "tenon/runtime/cuda/Module.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+
+namespace tenon::jit {
+namespace {
+
+/// An MLIR module in the llvm dialect as an object file of this processor.
+llvm::SmallVector<char, 0> hostObject(ModuleOp module, const cpu::Isa &isa, Diagnostics &diagnostics) {
+  llvm::LLVMContext context;
+  auto llvmModule = cpu::translateToLlvm(module, isa, context);
+  if (!llvmModule)
+    diagnostics.raise("host");
+  cpu::optimize(*llvmModule, isa);
+  return cpu::emitObject(*llvmModule, isa);
+}
+
+/// For the GPU and its simulator alike.
+LogicalResult expandMath(ModuleOp module) {
+  PassManager pm(module.getContext());
+  pm.enableVerifier(false);
+  pm.addPass(nvidia::createExpandMathPass());
+  pm.addPass(createCSEPass());
+  return pm.run(module);
+}
+
+} // namespace
+
+bool isGpuPhase(std::string_view phase) {
+  return phase == "layouts" || phase == "threads" || phase == "ptx" || phase == "sass";
+}
+
+std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp module, Target target,
+                                             const CompileOptions &options, CompileReport &report, EmitRequest *emit) {
+  auto stops = [&](const char *phase) { return emit && emit->phase == phase; };
+  Diagnostics diagnostics(context);
+  {
+    PhaseTimer timer(report, "simplify");
+    if (failed(simplifyTileIr(module)))
+      diagnostics.raise("simplify");
+  }
+  if (stops("simplified")) {
+    emit->text = print(module);
+    return std::nullopt;
+  }
+  cpu::Isa isa = cpu::selectIsa(options.isa);
+  GeneratedCode code;
+  code.info = lower::describeKernel(module);
+  if (!emit) { // grid, preconditions and workspaces are the host's business
+    PhaseTimer timer(report, "plan");
+    OwningOpRef<ModuleOp> plan = cpu::lowerPlan(module, isa);
+    if (!plan || failed(cpu::lowerToLlvmDialect(*plan)))
+      diagnostics.raise("plan");
+    code.host = hostObject(*plan, isa, diagnostics);
+  }
+  nvidia::BlockShape block;
+  {
+    PhaseTimer timer(report, "layouts");
+    block = nvidia::chooseBlock(lower::kernelOf(module), {options.gpu, options.warps, options.cluster});
+    if (failed(nvidia::chooseLayouts(module, block)))
+      diagnostics.raise("layouts");
+  }
+  if (stops("layouts")) {
+    emit->text = print(module);
+    return std::nullopt;
+  }
+  nvidia::ThreadProgram program;
+  {
+    PhaseTimer timer(report, "threads");
+    program = nvidia::lowerToThreads(module, block, options.gpu);
+    if (!program.module || failed(expandMath(*program.module)))
+      diagnostics.raise("threads");
+  }
+  report.remarks = code.info.remarks = program.remarks;
+  code.info.gpu = {program.block.threads, program.block.cluster, program.block.sharedBytes, program.asserts,
+                   program.prints};
+  if (stops("threads")) {
+    emit->text = print(*program.module);
+    return std::nullopt;
+  }
+  if (target == Target::sim && !emit) {
+    PhaseTimer timer(report, "simulator code");
+    if (failed(nvidia::lowerThreadsToSim(*program.module)))
+      diagnostics.raise("simulator code");
+    code.device = hostObject(*program.module, isa, diagnostics);
+    return code;
+  }
+  std::string ptx;
+  {
+    PhaseTimer timer(report, "ptx");
+    nvidia::PtxOptions ptxOptions;
+    ptxOptions.architecture = options.gpu;
+    ptx = nvidia::emitPtx(*program.module, ptxOptions).text;
+  }
+  if (stops("ptx")) {
+    emit->text = ptx;
+    return std::nullopt;
+  }
+  if (stops("sass")) {
+    std::optional<nvidia::AssemblyReport> assembly = nvidia::assemble(ptx, options.gpu);
+    if (!assembly || assembly->sass.empty())
+      throw Error("machine code can be shown only where NVIDIA's assembler and disassembler are installed: " +
+                  (assembly ? assembly->noSass : "there is no ptxas"));
+    emit->text = assembly->sass;
+    return std::nullopt;
+  }
+  if (emit)
+    throw Error("phase '" + emit->phase + "' is the CPU's: compile for target cpu to see it");
+  PhaseTimer timer(report, "assemble");
+  cuda::Cubin cubin = cuda::assemble(cuda::Gpu::get(options.device), ptx);
+  auto bytes = std::as_bytes(std::span(cubin.bytes));
+  code.device.assign(reinterpret_cast<const char *>(bytes.data()),
+                     reinterpret_cast<const char *>(bytes.data()) + bytes.size());
+  return code;
+}
+
+} // namespace tenon::jit

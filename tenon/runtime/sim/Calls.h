@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The instructions: what compiled thread code calls, by the names in Calls.cpp. `place` numbers the line in the C++
+// source, `instruction` the instruction itself where the lanes of a warp have to be at the same one; wide operands lie in
+// the thread's header (base/SimThread.h).
+#pragma once
+
+#include <cstdint>
+
+namespace tenon::sim {
+
+struct Thread;
+
+// Memory.cpp
+void load(Thread *, uint32_t place, int32_t space, int64_t address, int32_t bytes, int32_t mask, int32_t begin,
+          int32_t end);
+void store(Thread *, uint32_t place, int32_t space, int64_t address, int32_t bytes, int32_t mask, int32_t begin,
+           int32_t end);
+void atomic(Thread *, uint32_t place, int32_t kind, int64_t address, int32_t bytes, int32_t mask);
+void atomicCas(Thread *, uint32_t place, int64_t address, int32_t bytes, int32_t mask);
+int32_t mapShared(Thread *, uint32_t place, uint32_t address, uint32_t rank);
+
+// Copies.cpp
+void cpAsync(Thread *, uint32_t place, int32_t bytes, uint32_t shared, int64_t global, int32_t sourceBytes,
+             int32_t begin, int32_t end);
+void cpAsyncCommit(Thread *, uint32_t place);
+void cpAsyncWait(Thread *, uint32_t place, int32_t pending);
+void cpAsyncArrive(Thread *, uint32_t place, uint32_t address);
+
+// Order.cpp
+void barrier(Thread *, uint32_t place, uint32_t instruction, int32_t id, int32_t threads);
+void clusterArrive(Thread *, uint32_t place);
+void clusterWait(Thread *, uint32_t place);
+void mbarrierInit(Thread *, uint32_t place, uint32_t address, int32_t count);
+void mbarrierArrive(Thread *, uint32_t place, uint32_t address, int64_t bytes); ///< -1: expects none
+void mbarrierWait(Thread *, uint32_t place, uint32_t address, int32_t parity);
+void fence(Thread *, uint32_t place, int32_t kind);
+
+// Warp.cpp
+void warpBarrier(Thread *, uint32_t place, uint32_t instruction);
+void shuffle(Thread *, uint32_t place, uint32_t instruction, int32_t mode, uint32_t lane);
+int32_t vote(Thread *, uint32_t place, uint32_t instruction, int32_t condition);
+void ldmatrix(Thread *, uint32_t place, uint32_t instruction, uint32_t address, int32_t count, int32_t transpose,
+              int32_t begin, int32_t end);
+void stmatrix(Thread *, uint32_t place, uint32_t instruction, uint32_t address, int32_t count, int32_t transpose,
+              int32_t begin, int32_t end);
+void mma(Thread *, uint32_t place, uint32_t instruction, int32_t a, int32_t b);
+
+// Arithmetic.cpp
+float approx(Thread *, uint32_t place, int32_t function, float value);
+int32_t pack(Thread *, uint32_t place, int32_t type, float low, float high);
+
+} // namespace tenon::sim

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a launch consists of while it runs: threads in warps in blocks in clusters, and what they wait for.
+#pragma once
+
+#include "tenon/base/SimThread.h"
+#include "tenon/runtime/sim/Clock.h"
+#include "tenon/runtime/sim/Fiber.h"
+#include "tenon/runtime/sim/Shadow.h"
+#include "tenon/runtime/sim/Simulator.h"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace tenon::sim {
+
+class Launch;
+struct Block;
+struct Cluster;
+struct Warp;
+
+/// The bytes of shared memory that the compiler said an instruction touches; none when end < 0.
+struct Window {
+  int32_t begin = 0, end = -1;
+};
+
+/// One cp.async.
+struct Copy {
+  int64_t sequence; ///< number among its thread's
+  uint32_t shared;
+  int64_t global;
+  uint32_t bytes, sourceBytes, place;
+  bool moved = false; ///< its bytes are there already, though nobody may rely on it
+};
+
+/// A cp_async_arrive whose copies are not complete.
+struct DeferredArrival {
+  int64_t sequence; ///< the first copy that it does not wait for
+  uint32_t mbarrier;
+  Knowledge released;
+  uint32_t count; ///< of its thread's clock when it was issued
+  uint32_t place;
+};
+
+struct Thread : ThreadHeader {
+  Launch *launch = nullptr;
+  Cluster *cluster = nullptr;
+  Block *block = nullptr;
+  Warp *warp = nullptr;
+  int lane = 0;
+  ThreadClock clock;
+  Fiber fiber;
+  void *stack = nullptr;
+
+  bool exited = false;
+  const char *waitsAt = nullptr; ///< "a shuffle": what it waits for, if it does
+  uint32_t waitsPlace = 0;
+  int64_t operations = 0, slice = 0;
+
+  /// Of the warp-wide instruction it has arrived at.
+  uint32_t arguments[2] = {};
+  Window window;
+
+  std::deque<Copy> copies;
+  std::deque<int64_t> groups; ///< for each committed group the first copy after it
+  std::deque<DeferredArrival> arrivals;
+  int64_t nextCopy = 0;
+
+  bool clusterArrived = false;   ///< at the cluster's barrier, and has not waited yet
+  bool arrivedThisPhase = false; ///< the phase that is still open
+  int64_t clusterPhase = 0;      ///< of its last arrival
+
+  Knowledge fenced;                        ///< what its last fence released; atomics hand it on
+  std::shared_ptr<const Foreign> observed; ///< what atomics found; the next fence acquires it
+
+  std::string name() const; ///< "thread 3 of block 0"
+};
+
+struct Warp {
+  Thread *lanes[32];
+  int arrived = 0, exited = 0;
+  uint32_t instruction = 0; ///< that the arrived lanes are at
+};
+
+struct NamedBarrier {
+  int expected = 0;
+  std::vector<Thread *> waiting;
+  std::vector<uint32_t> instructions; ///< of each
+};
+
+struct Mbarrier {
+  int64_t expected = 0, pending = 0; ///< arrivals of a phase, and those still to come
+  int64_t bytes = 0;                 ///< of asynchronous copies still to come
+  int64_t phase = 0;
+  Gathering collected;
+  Knowledge completed;
+  std::vector<Thread *> waiting;
+};
+
+struct Block {
+  Block(int64_t sharedBytes, int threads)
+      : memory(sharedBytes, 0xff), written(sharedBytes), pending((sharedBytes + 3) / 4), shadow(sharedBytes),
+        remote(threads) {}
+
+  Cluster *cluster = nullptr;
+  int64_t id = 0;
+  int rank = 0;
+  std::vector<std::unique_ptr<Thread>> threads;
+  std::vector<Warp> warps;
+  int live = 0;
+
+  std::vector<uint8_t> memory;  ///< starts as NaN of every format
+  std::vector<uint8_t> written; ///< by byte
+  struct Pending {
+    uint32_t thread = 0, place = 0; ///< thread + 1; 0: none
+  };
+  std::vector<Pending> pending; ///< by word of 4 bytes: the copy that will write it
+  int64_t pendingCopies = 0;
+  SharedShadow shadow;
+  NamedBarrier barriers[16];
+  std::map<uint32_t, Mbarrier> mbarriers;
+
+  // Accesses of other blocks of the cluster: of each of its threads the count and place of the last one.
+  struct Remote {
+    uint32_t count = 0, place = 0;
+  };
+  std::vector<Remote> remote;
+  bool touchedRemotely = false;
+  Gathering exits; ///< what its threads knew when they exited
+};
+
+struct Cluster {
+  int64_t id = 0;
+  std::vector<std::unique_ptr<Block>> blocks;
+  int live = 0;
+
+  int notArrived = 0; ///< at the cluster's barrier, of those that live
+  int64_t phase = 0;
+  Gathering collected;
+  Knowledge completed;
+  std::vector<Thread *> waiting;
+
+  Thread &thread(uint32_t number) const {
+    const auto &threads = blocks.front()->threads;
+    return *blocks[number / threads.size()]->threads[number % threads.size()];
+  }
+};
+
+/// Everything of one launch. Functions that take a thread are called from its fiber.
+class Launch {
+public:
+  explicit Launch(const SimLaunch &launch);
+  SimReport run();
+
+  //===--- For the instructions -----------------------------------------------------------------------------------===//
+
+  /// Counts an instruction of the thread, and does what may happen at any time.
+  void step(Thread &thread, uint32_t place) {
+    if (++thread.operations > launch_.options.maxOperations) [[unlikely]]
+      endless(thread, place);
+    if (seeded() && !thread.copies.empty()) [[unlikely]]
+      hurrySomeCopy(thread);
+  }
+  /// At an instruction in which a thread may wait for what another does, without the hardware's help.
+  void maySpin(Thread &thread) {
+    if (++thread.slice > spinSlice) [[unlikely]]
+      yieldThread(thread);
+  }
+  /// Suspends the thread until wake().
+  void wait(Thread &thread, const char *what, uint32_t place);
+  void wake(Thread &thread);
+  /// Ends the launch after a finding that nothing can follow.
+  [[noreturn]] void stop(Thread &thread);
+  void threadExits(Thread &thread);
+
+  bool checks() const { return launch_.options.checks; }
+  bool seeded() const { return launch_.options.seed != 0; }
+  uint64_t random();
+
+  //===--- Findings -----------------------------------------------------------------------------------------------===//
+
+  using Kind = SimFinding::Kind;
+  /// Keeps the finding unless the same kind is known at these two lines.
+  void find(Kind kind, uint32_t place, uint32_t otherPlace, const std::function<std::string()> &text);
+  std::string at(uint32_t place) const; ///< " at file:line"
+  std::string threadName(int64_t cluster, uint32_t thread) const;
+
+  /// False after a finding.
+  bool checkGlobal(Thread &thread, uint32_t place, int64_t address, uint32_t bytes, bool writes, const char *what);
+
+  GlobalShadow globalShadow;
+  /// What atomics of an address have handed on.
+  std::map<int64_t, std::shared_ptr<const Foreign>> atomics;
+
+  const SimLaunch &request() const { return launch_; }
+
+private:
+  static constexpr int64_t spinSlice = 1 << 12;
+
+  bool admitCluster();
+  void retire(Cluster &cluster);
+  void endless(Thread &thread, uint32_t place);
+  void yieldThread(Thread &thread);
+  void hurrySomeCopy(Thread &thread);
+  bool completeSomeArrival();
+  void reportDeadlock();
+  static void runThread(void *thread);
+
+  const SimLaunch &launch_;
+  std::vector<MemoryRange> ranges_; ///< by address
+  size_t lastRange_ = 0;
+  std::map<int64_t, std::unique_ptr<Cluster>> clusters_; ///< that run
+  int64_t nextCluster_ = 0;
+  std::deque<Thread *> ready_;
+  bool stopped_ = false, spun_ = false;
+  StackPool stacks_;
+  uint64_t randomState_;
+  SimReport report_;
+  std::map<std::tuple<Kind, uint32_t, uint32_t>, size_t> known_;
+  std::set<std::tuple<Kind, uint32_t, uint32_t>> omitted_;
+};
+
+//===--- Copies (Copies.cpp) --------------------------------------------------------------------------------------===//
+
+/// Moves the bytes of a copy.
+void moveCopy(Thread &thread, Copy &copy);
+/// Completes the copies before `sequence`, as ordered at the thread's count `count`; then the arrivals that waited.
+void completeCopies(Thread &thread, int64_t sequence, uint32_t count);
+
+//===--- Order (Order.cpp) ----------------------------------------------------------------------------------------===//
+
+/// One arrival at an mbarrier that exists.
+void arrive(Block &block, Mbarrier &mbarrier);
+void afterExit(Thread &thread);
+
+//===--- Memory (Memory.cpp) --------------------------------------------------------------------------------------===//
+
+/// Judges a read of global memory. False when the bytes must not be touched.
+bool readGlobal(Thread &thread, uint32_t place, int64_t address, uint32_t bytes, const char *what);
+
+enum class Touch { read, write, asyncWrite, object };
+
+/// The block that an address of shared memory belongs to and the address there, or null after a finding.
+Block *resolve(Thread &thread, uint32_t place, Space space, uint32_t &address);
+/// Judges an access and remembers it. False after a finding that forbids to touch the bytes.
+bool touchShared(Thread &thread, uint32_t place, Block &block, uint32_t address, uint32_t bytes, Touch touch,
+                 Window window);
+
+} // namespace tenon::sim

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tenon-opt %s -split-input-file --tenon-nvidia-lower-to-llvm=architecture=sm_90a | FileCheck %s
+
+// An access without a mask is LLVM's own; shared memory starts at one symbol.
+// CHECK: llvm.mlir.global external @tenon_shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
+// CHECK-LABEL: llvm.func @plain
+// CHECK: llvm.inttoptr %{{.*}} : i64 to !llvm.ptr<1>
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK: llvm.bitcast %{{.*}} : vector<4xi32> to vector<8xf16>
+// CHECK: llvm.mlir.addressof @tenon_shared
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
+func.func @plain(%p: i64) attributes {nvidia.threads = 32 : i64} {
+  %c = arith.constant 0 : i32
+  %v = nvidia.load global %p : i64 -> vector<8xf16>
+  nvidia.store shared %v, %c : vector<8xf16>, i32
+  return
+}
+
+// -----
+
+// A masked load is one predicated instruction; `otherwise` is in its registers before.
+// CHECK-LABEL: llvm.func @masked
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "@$5 ld.global.v2.b32 {$0, $1}, [$4];",
+// CHECK-SAME: "=r,=r,0,1,l,b,~{memory}"
+func.func @masked(%p: i64) attributes {nvidia.threads = 32 : i64} {
+  %t = nvidia.thread_id
+  %m = arith.trunci %t : i32 to i1
+  %z = arith.constant dense<0.0> : vector<2xf32>
+  %v = nvidia.load global %p mask %m otherwise %z : vector<2xf32> : i64 -> vector<2xf32>
+  nvidia.store global %v, %p : vector<2xf32>, i64
+  return
+}
+
+// -----
+
+// The whole block's barrier needs no count; mma touches no memory.
+// CHECK-LABEL: llvm.func @barriers
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "bar.sync 0;", "~{memory}"
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "bar.sync 1, 32;", "~{memory}"
+// CHECK: llvm.inline_asm asm_dialect = att "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {$0, $1, $2, $3},
+func.func @barriers(%p: i64) attributes {nvidia.threads = 64 : i64} {
+  nvidia.barrier 64
+  nvidia.barrier 32 {id = 1 : i32}
+  %a = arith.constant dense<0> : vector<4xi32>
+  %b = arith.constant dense<0> : vector<2xi32>
+  %c = arith.constant dense<0.0> : vector<4xf32>
+  %d = nvidia.mma bf16 bf16 %a, %b, %c : vector<4xi32>, vector<2xi32>, vector<4xf32>
+  nvidia.store global %d, %p : vector<4xf32>, i64
+  return
+}
