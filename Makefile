@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 CONFIGURE = cmake -S . -G Ninja -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 \
   -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 
-.PHONY: all setup demo test test-sanitize soak install clean
+.PHONY: all setup demo test test-sanitize soak install dist clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -41,6 +41,11 @@ soak: all
 
 install: all
 	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
+
+# The command and its libraries as an archive for other machines.
+dist: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS) tenon-tool
+	@scripts/make-dist $(BUILD)
 
 clean:
 	@rm -rf $(BUILD) $(BUILD)-sanitize

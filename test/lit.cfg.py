@@ -18,6 +18,9 @@ config.environment["TENON_CACHE_DIR"] = config.tenon_cache
 config.available_features.update(name for name in ("tenon", "tenon-opt")
                                  if os.access(os.path.join(config.tenon_bin, name), os.X_OK))
 
+# A CUDA driver of the tests' own, which runs nothing.
+config.substitutions.append(("%fakecuda", os.path.join(config.tenon_bin, "..", "lib", "libfakecuda.so")))
+
 # The first CPU phase, tidied for reading: constants at the top, each address computed once. The phase is not verified
 # on its own here, as in the jit; cpu/valid.mlir does that.
 config.substitutions.append(("%lower", "tenon-opt -split-input-file"

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-/// What compiled thread code and the simulator agree on. The code is one function, `threadSymbol`, that every thread of a
-/// launch runs; each op of the nvidia dialect in it is a call of `tenon_sim_<op>(thread, place, ...)`
+/// What compiled thread code and the simulator agree on. The code is one function, `threadSymbol`, that every thread of
+/// a launch runs; each op of the nvidia dialect in it is a call of `tenon_sim_<op>(thread, place, ...)`
 /// (runtime/sim/Calls.cpp lists them), where `place` numbers a line of the C++ source in the table at `placesSymbol`.
 namespace tenon::sim {
 
@@ -22,7 +22,7 @@ struct ThreadHeader {
 
 inline constexpr const char *threadSymbol = "tenon_sim_thread"; ///< void (ThreadHeader *, const int64_t *words)
 inline constexpr const char *placesSymbol = "tenon_sim_places"; ///< "file:line\0file:line\0...\0"
-inline constexpr const char *shapeSymbol = "tenon_sim_shape";   ///< int64_t[3]: threads, cluster, bytes of shared memory
+inline constexpr const char *shapeSymbol = "tenon_sim_shape";   ///< int64_t[3]: threads, cluster, shared bytes
 
 // The numbers of the dialect's enumerations; compiler/target/nvidia/sim checks that they agree.
 enum class Space { global, shared, cluster };

@@ -253,7 +253,7 @@ void runNow(const Executable &executable, std::vector<int64_t> words, Device dev
 Device deviceOf(const Kernel &kernel, const Arguments &arguments, Target target) {
   std::optional<Device> found;
   for (const Argument &argument : arguments) {
-    if (!argument.isTensor() || argument.tensor().elements() == 0)
+    if (!argument.isTensor())
       continue;
     Device device = argument.tensor().device();
     if (found && *found != device)

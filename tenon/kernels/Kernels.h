@@ -7,8 +7,8 @@
 /// the arguments are.
 namespace tenon::zoo {
 
-extern const Kernel vectorAdd, gelu, swiglu, softmax, layerNorm, rmsNorm, rotary, crossEntropy, dropout, matmul,
-    attention;
+extern const Kernel vectorAdd, gelu, biasGelu, swiglu, softmax, layerNorm, rmsNorm, rotary, crossEntropy, dropout,
+    matmul, attention;
 
 /// The type to compute in: loads are widened to it, and only the store rounds.
 inline DType computeType(const View &x) { return x.dtype() == f64 ? f64 : f32; }

@@ -14,6 +14,7 @@ namespace tenon::zoo {
 Entry vectorAddEntry();
 Entry geluEntry();
 Entry geluTanhEntry();
+Entry biasGeluEntry();
 Entry swigluEntry();
 Entry softmaxEntry();
 Entry layerNormEntry();

@@ -32,8 +32,9 @@ Entry checked(Entry entry) {
 const std::vector<Entry> &entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> list;
-    for (auto make : {vectorAddEntry, geluEntry, geluTanhEntry, swigluEntry, softmaxEntry, layerNormEntry, rmsNormEntry,
-                      rotaryEntry, crossEntropyEntry, dropoutEntry, matmulEntry, matmulBiasGeluEntry, attentionEntry})
+    for (auto make : {vectorAddEntry, geluEntry, geluTanhEntry, biasGeluEntry, swigluEntry, softmaxEntry, layerNormEntry,
+                      rmsNormEntry, rotaryEntry, crossEntropyEntry, dropoutEntry, matmulEntry, matmulBiasGeluEntry,
+                      attentionEntry})
       list.push_back(checked(make()));
     return list;
   }();

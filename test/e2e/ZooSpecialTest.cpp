@@ -300,7 +300,7 @@ TEST(ZooInPlace, AnInputMayBeTheOutput) {
   } cases[] = {{"vector_add", 0, 2, {5000}},   {"vector_add", 1, 2, {5000}}, {"gelu", 0, 1, {19, 77}},
                {"swiglu", 0, 2, {19, 77}},     {"swiglu", 1, 2, {19, 77}},   {"softmax", 0, 1, {19, 77}},
                {"layer_norm", 0, 4, {19, 77}}, {"layer_norm", 1, 5, {19, 77}}, {"rms_norm", 0, 2, {19, 77}},
-               {"rotary", 0, 3, {5, 11, 34}},  {"dropout", 0, 1, {19, 77}}};
+               {"rotary", 0, 3, {5, 11, 34}},  {"dropout", 0, 1, {19, 77}},  {"bias_gelu", 0, 2, {19, 77}}};
   for (const auto &c : cases)
     for (DType dtype : {f32, f16}) {
       Problem problem = problemOf(c.name, c.shape, dtype);

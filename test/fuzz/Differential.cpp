@@ -182,7 +182,9 @@ std::string runOnCpu(ModuleOp program, const Variant &variant, Launch &launch, s
       words.insert(words.end(), sizes.begin(), sizes.end());
       words.insert(words.end(), strides.begin(), strides.end());
     }
-    executable->run(plan, words, variant.threads);
+    jit::Executable::RunOptions options;
+    options.threads = variant.threads;
+    executable->run(plan, words, options);
     for (auto &workspace : workspaces)
       for (size_t at = 0; at < guard; ++at)
         if (workspace->begin()[at] != 0x7e || workspace->begin()[workspace->size() - 1 - at] != 0x7e)

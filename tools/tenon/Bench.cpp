@@ -96,8 +96,15 @@ Command addBench(CLI::App &app) {
   command->add_flag("--no-verify", request->noVerify, "Do not check the results first");
   addJsonOption(*command, request->json);
   addExamples(*command, {"tenon bench softmax", "tenon bench softmax --shape 512x1024 --shape 64x8192 --threads 1",
-                         "tenon bench --all --seconds 1 --json bench.json"});
-  return [request] { return bench(*request); };
+                         "tenon bench --all --seconds 1 --json bench.json", "tenon bench gpu --help"});
+  Command gpu = addBenchGpu(*command);
+  return [request, command, gpu] {
+    if (command->get_subcommands().empty())
+      return bench(*request);
+    if (!request->kernel.empty() || request->all)
+      throw Error("`bench gpu` has its own list of kernels: choose among them with --cases");
+    return gpu();
+  };
 }
 
 } // namespace tenon::tool

@@ -17,6 +17,7 @@ Command addList(CLI::App &app);
 Command addRun(CLI::App &app);
 Command addVerify(CLI::App &app);
 Command addBench(CLI::App &app);
+Command addBenchGpu(CLI::App &bench); ///< `tenon bench gpu`: below `bench`, not beside it
 Command addCompile(CLI::App &app);
 Command addDemo(CLI::App &app);
 

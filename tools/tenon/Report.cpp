@@ -17,6 +17,8 @@ void Report::write() const {
   if (file_.empty())
     return;
   Json report = {{"tenon", tenonVersion()}, {"command", command_}, {"machine", toJson(thisMachine())}};
+  for (const auto &[field, value] : fields_.items())
+    report[field] = value;
   report["results"] = results_;
   // Texts that are not UTF-8 (a path, say) become readable ones rather than an exception.
   std::string text = report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -23,13 +23,15 @@ public:
   Report(std::string command, std::string file);
 
   void add(Json result) { results_.push_back(std::move(result)); }
+  /// What else there is to say about all results, between the machine and them.
+  void set(const std::string &field, Json value) { fields_[field] = std::move(value); }
   /// Whether the usual text is wanted too.
   bool quiet() const { return file_ == "-"; }
   void write() const;
 
 private:
   std::string command_, file_;
-  Json results_ = Json::array();
+  Json fields_ = Json::object(), results_ = Json::array();
 };
 
 Json toJson(const Machine &machine);

@@ -92,7 +92,7 @@ Value floatToInt(Builder &b, Value x, IntegerType to, bool isUnsigned) {
   return width < 32 ? b.create<arith::TruncIOp>(typeLike(x, to), result).getResult() : result;
 }
 
-Value intToFloat(Builder &b, Value x, IntegerType from, Type to, bool isUnsigned) {
+Value intToFloat(Builder &b, Value x, IntegerType from, Type to, bool isUnsigned, Rounding rounding) {
   // Through f64 for a small float: every integer up to 53 bits is exact there, so rounding happens once.
   Type wide = isSmallFloat(to) && from.getWidth() >= 32 ? b.getF64Type() : registerType(to);
   if (isSmallFloat(to) && from.getWidth() == 64) {
@@ -108,7 +108,7 @@ Value intToFloat(Builder &b, Value x, IntegerType from, Type to, bool isUnsigned
   }
   Value value = isUnsigned ? b.create<arith::UIToFPOp>(typeLike(x, wide), x).getResult()
                            : b.create<arith::SIToFPOp>(typeLike(x, wide), x).getResult();
-  return castElements(b, value, wide, to, false);
+  return castElements(b, value, wide, to, false, rounding);
 }
 
 //===--- Integer operations with every case defined ---------------------------------------------------------------===//
@@ -280,12 +280,13 @@ Value roundTo(Builder &b, Value value, Type element) {
 
 //===--- Operations -----------------------------------------------------------------------------------------------===//
 
-Value castElements(Builder &b, Value value, Type from, Type to, bool isUnsigned) {
+Value castElements(Builder &b, Value value, Type from, Type to, bool isUnsigned, Rounding rounding) {
   if (from == to)
     return value;
+  auto round = [&](Value wide) { return rounding == Rounding::now ? roundTo(b, wide, to) : wide; };
   if (from.isIndex() || to.isIndex()) { // scalars only
     if (from.isIndex())
-      return castElements(b, b.create<arith::IndexCastOp>(b.getI64Type(), value), b.getI64Type(), to, false);
+      return castElements(b, b.create<arith::IndexCastOp>(b.getI64Type(), value), b.getI64Type(), to, false, rounding);
     return b.create<arith::IndexCastOp>(to, castElements(b, value, from, b.getI64Type(), isUnsigned));
   }
   auto fromInt = llvm::dyn_cast<IntegerType>(from), toInt = llvm::dyn_cast<IntegerType>(to);
@@ -297,18 +298,18 @@ Value castElements(Builder &b, Value value, Type from, Type to, bool isUnsigned)
                                            : b.create<arith::ExtSIOp>(type, value).getResult();
   }
   if (fromInt)
-    return intToFloat(b, value, fromInt, to, isUnsigned || from.isInteger(1));
+    return intToFloat(b, value, fromInt, to, isUnsigned || from.isInteger(1), rounding);
   if (toInt)
     return floatToInt(b, value, toInt, isUnsigned || to.isInteger(1)); // a boolean is 0 or 1, never -1
   Type wideTo = registerType(to);
   if (from.isF64()) {
     if (to.isF32())
       return b.create<arith::TruncFOp>(typeLike(value, to), value);
-    return roundTo(b, narrowToOdd(b, value), to);
+    return round(narrowToOdd(b, value));
   }
   if (wideTo.isF64())
     return b.create<arith::ExtFOp>(typeLike(value, wideTo), value);
-  return roundTo(b, value, to);
+  return round(value);
 }
 
 bool isElementwise(Operation *op) {
@@ -319,7 +320,14 @@ bool isElementwise(Operation *op) {
          llvm::isa<arith::ArithDialect, math::MathDialect>(dialect);
 }
 
-Value elementwise(Builder &b, Operation *op, ArrayRef<Value> originals) {
+bool roundsResult(Operation *op) {
+  // What only picks an operand or changes its sign needs no rounding, and must not saturate a stored infinity.
+  return isSmallFloat(getElementTypeOrSelf(op->getResult(0).getType())) &&
+         !llvm::isa<arith::SelectOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp,
+                    arith::NegFOp, math::AbsFOp, math::CopySignOp, arith::BitcastOp>(op);
+}
+
+Value elementwise(Builder &b, Operation *op, ArrayRef<Value> originals, Rounding rounding) {
   if (!isElementwise(op))
     return {};
   SmallVector<Value> operands(originals);
@@ -327,7 +335,7 @@ Value elementwise(Builder &b, Operation *op, ArrayRef<Value> originals) {
   Type resultElement = getElementTypeOrSelf(op->getResult(0).getType());
   Type operandElement = getElementTypeOrSelf(op->getOperand(0).getType());
   if (auto cast = llvm::dyn_cast<tile::CastOp>(op))
-    return castElements(b, operands[0], operandElement, resultElement, cast.getIsUnsigned());
+    return castElements(b, operands[0], operandElement, resultElement, cast.getIsUnsigned(), rounding);
   if (auto div = llvm::dyn_cast<tile::DivOp>(op))
     return divide(b, operands[0], operands[1], div.getIsUnsigned());
   if (auto rem = llvm::dyn_cast<tile::RemOp>(op)) {
@@ -346,17 +354,14 @@ Value elementwise(Builder &b, Operation *op, ArrayRef<Value> originals) {
     return fromMemory(b, bits, resultElement);
   }
   if (llvm::isa<arith::ExtFOp, arith::TruncFOp>(op))
-    return castElements(b, operands[0], operandElement, resultElement, false);
+    return castElements(b, operands[0], operandElement, resultElement, false, rounding);
   OperationState state(b.getLoc(), op->getName());
   state.addOperands(operands);
   state.addTypes(typeLike(operands.back(), registerType(resultElement)));
   state.addAttributes(op->getAttrs());
   state.propertiesAttr = op->getPropertiesAsAttribute();
   Value result = b.create(state)->getResult(0);
-  // What only picks an operand or changes its sign needs no rounding, and must not saturate a stored infinity.
-  bool isExact = llvm::isa<arith::SelectOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp,
-                           arith::NegFOp, math::AbsFOp, math::CopySignOp>(op);
-  return isExact ? result : roundTo(b, result, resultElement);
+  return rounding == Rounding::now && roundsResult(op) ? roundTo(b, result, resultElement) : result;
 }
 
 SmallVector<Value> combineElements(Builder &b, Region &region, ArrayRef<Value> left, ArrayRef<Value> right) {

@@ -34,13 +34,20 @@ mlir::Value toMemory(mlir::ImplicitLocOpBuilder &b, mlir::Value value, mlir::Typ
 /// Rounds an f32 register value to a small float; does nothing for other types.
 mlir::Value roundTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value, mlir::Type tileElement);
 
+/// What happens to an f32 that must become a small float: rounded here, or left for the caller to round (to nearest, ties
+/// to even, in one step: what is left is such that this is right).
+enum class Rounding { now, later };
+
 /// tile.cast on register values.
 mlir::Value castElements(mlir::ImplicitLocOpBuilder &b, mlir::Value value, mlir::Type from, mlir::Type to,
-                         bool isUnsigned);
+                         bool isUnsigned, Rounding rounding = Rounding::now);
 
 /// Any element-wise op of Tile IR (arith, math, tile.cast, tile.div, ...) on register values, scalars or vectors of one
 /// length. Returns null for an op it does not know.
-mlir::Value elementwise(mlir::ImplicitLocOpBuilder &b, mlir::Operation *op, llvm::ArrayRef<mlir::Value> operands);
+mlir::Value elementwise(mlir::ImplicitLocOpBuilder &b, mlir::Operation *op, llvm::ArrayRef<mlir::Value> operands,
+                        Rounding rounding = Rounding::now);
+/// Whether its result is rounded to a small float at all: what only picks an operand or changes its sign is not.
+bool roundsResult(mlir::Operation *op);
 /// Whether `elementwise` takes it.
 bool isElementwise(mlir::Operation *op);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The instructions: what compiled thread code calls, by the names in Calls.cpp. `place` numbers the line in the C++
-// source, `instruction` the instruction itself where the lanes of a warp have to be at the same one; wide operands lie in
-// the thread's header (base/SimThread.h).
+// source, `instruction` the instruction itself where the lanes of a warp have to be at the same one; wide operands lie
+// in the thread's header (base/SimThread.h).
 #pragma once
 
 #include <cstdint>

@@ -8,9 +8,9 @@
 
 /// The order between threads, as vector clocks.
 ///
-/// Each thread counts its releases (arrivals at barriers, fences). An access is stamped with its thread and that count. A
-/// thread knows, of each other thread, the last count whose accesses are ordered before whatever it does from now on: a
-/// release hands on what it knows, the matching acquire takes it in. Two accesses are ordered when the later one's
+/// Each thread counts its releases (arrivals at barriers, fences). An access is stamped with its thread and that count.
+/// A thread knows, of each other thread, the last count whose accesses are ordered before whatever it does from now on:
+/// a release hands on what it knows, the matching acquire takes it in. Two accesses are ordered when the later one's
 /// thread knows the earlier one's stamp.
 ///
 ///     thread 0, count 4: writes byte 8, stamp (0, 4)         knows {0: 4, 1: 2}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cp.async. From its start to the wait that covers it, a copy may write its bytes at any moment: until then they belong to
-// nobody else. After the wait they count as written by the thread that waited, at the wait.
+// cp.async. From its start to the wait that covers it, a copy may write its bytes at any moment: until then they belong
+// to nobody else. After the wait they count as written by the thread that waited, at the wait.
 #include "tenon/runtime/sim/Calls.h"
 #include "tenon/runtime/sim/State.h"
 

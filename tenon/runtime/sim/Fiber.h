@@ -6,9 +6,9 @@
 
 namespace tenon::sim {
 
-/// A function with a stack of its own. One that is suspended may simply be forgotten: nothing on its stack is destroyed,
-/// which is why this stands on the plain context switch of Boost.Context and not on its fiber class, whose destructor
-/// unwinds (compiled thread code has no tables for that).
+/// A function with a stack of its own. One that is suspended may simply be forgotten: nothing on its stack is
+/// destroyed, which is why this stands on the plain context switch of Boost.Context and not on its fiber class, whose
+/// destructor unwinds (compiled thread code has no tables for that).
 class Fiber {
 public:
   static constexpr size_t stackBytes = 256 << 10;

@@ -31,7 +31,7 @@ std::string bytesText(uint32_t address, uint32_t bytes) {
 }
 
 std::string memoryOf(const Thread &thread, const Block &block) {
-  return " of " + std::string(thread.block == &block ? "" : "block " + std::to_string(block.id) + "'s ") + "shared memory";
+  return thread.block == &block ? " of shared memory" : " of block " + std::to_string(block.id) + "'s shared memory";
 }
 
 /// An access of another block's memory, which must have started and must not have ended.
@@ -155,8 +155,8 @@ void reportGlobalRace(Thread &thread, uint32_t place, const Conflict &conflict, 
     for (const MemoryRange &range : launch.request().memory)
       if (address >= range.address && address < range.address + range.bytes)
         where = "byte " + std::to_string(address - range.address) + " of " + range.name;
-    return "race: " + thread.name() + " " + what + " " + std::to_string(bytes) + " bytes of global memory from " + where +
-           launch.at(place) + ", which " + launch.threadName(conflict.cluster, conflict.thread) + " writes" +
+    return "race: " + thread.name() + " " + what + " " + std::to_string(bytes) + " bytes of global memory from " +
+           where + launch.at(place) + ", which " + launch.threadName(conflict.cluster, conflict.thread) + " writes" +
            launch.at(conflict.place) + tail;
   });
 }

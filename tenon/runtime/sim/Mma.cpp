@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mma.sync. Which lane holds which element is the PTX manual's "Matrix fragments for mma". How sums are formed:
-//   f64             one fma after another, in the order of k, starting from c
-//   s8, u8          modulo 2^32
-//   other floats    all products, which are exact, and c are added in double precision in the order of k, c first; one
-//                   rounding to f32 at the end. The hardware keeps fewer bits on the way: results differ in the last ones.
+// mma.sync. Which lane holds which element is the PTX manual's "Matrix fragments for mma". How sums are formed is
+// Hopper's way, found out from outputs of an H200 and equal to them bit for bit (test/nvidia/recorded):
+//   f64               one fma after another, in the order of k, starting from c
+//   s8, u8            modulo 2^32
+//   f16, bf16, tf32   c and all products are added at once, as fixed-point numbers with 25 bits after the place of the
+//                     largest exponent (of a product: the sum of its factors' exponents); what lies below is cut off
+//                     each term, and the sum is cut to f32
+//   e4m3, e5m2        there are no such units: the elements become f16, those whose k has bit 1 clear are multiplied by
+//                     one instruction from zero, the others by a second one on top of it, and c is added as an f32
 #include "tenon/runtime/sim/Mma.h"
 
 #include "tenon/base/FloatFormats.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
-#include <limits>
 
 namespace tenon::sim {
 namespace {
@@ -71,6 +76,64 @@ int integerAt(OperandType type, const void *registers, int index) {
                                  : int(static_cast<const uint8_t *>(registers)[index]);
 }
 
+/// What the adder sees of a factor.
+struct Factor {
+  double value;
+  int exponent; ///< as the format stores it: subnormals have that of the smallest normal; `nothing` for zero
+  static constexpr int nothing = -100000;
+};
+
+Factor factorOf(OperandType type, float value) {
+  bool narrow = type != OperandType::bf16 && type != OperandType::tf32; // f16, or becomes it
+  if (value == 0 || !std::isfinite(value))
+    return {value, Factor::nothing};
+  int exponent = static_cast<int>(std::bit_cast<uint32_t>(value) >> 23 & 255) - 127;
+  return {value, std::max(exponent, narrow ? -14 : -126)};
+}
+
+double powerOfTwo(int exponent) { return std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52); }
+
+float cutToF32(int64_t sum, int scale) { // sum * 2^scale
+  uint64_t magnitude = static_cast<uint64_t>(std::abs(sum));
+  int drop = std::max(64 - std::countl_zero(magnitude) - 24, -149 - scale);
+  if (drop >= 64)
+    return 0;
+  if (drop > 0) {
+    magnitude >>= drop;
+    scale += drop;
+  }
+  double value = static_cast<double>(magnitude) * powerOfTwo(scale);
+  return static_cast<float>(sum < 0 ? -value : value);
+}
+
+constexpr float canonicalNaN = std::bit_cast<float>(0x7fffffff);
+
+/// c + the products of a and b at index(0), index(1), ...: one instruction of the f16, bf16 and tf32 units.
+template <class Index> float addAligned(float c, const Factor *a, const Factor *b, int count, Index index) {
+  int largest = Factor::nothing;
+  bool finite = std::isfinite(c);
+  for (int i = 0; i < count; ++i) {
+    const Factor &x = a[index(i)], &y = b[index(i)];
+    largest = std::max(largest, x.exponent + y.exponent);
+    finite &= std::isfinite(x.value) && std::isfinite(y.value);
+  }
+  if (!finite) {
+    double sum = c;
+    for (int i = 0; i < count; ++i)
+      sum += a[index(i)].value * b[index(i)].value;
+    return std::isnan(sum) ? canonicalNaN : static_cast<float>(sum);
+  }
+  largest = std::max(largest, factorOf(OperandType::tf32, c).exponent);
+  if (largest < -1000)
+    return 0;
+  int scale = largest - 25;
+  double unit = powerOfTwo(-scale);
+  auto sum = static_cast<int64_t>(c * unit);
+  for (int i = 0; i < count; ++i)
+    sum += static_cast<int64_t>(a[index(i)].value * b[index(i)].value * unit);
+  return cutToF32(sum, scale);
+}
+
 /// A 16 x K, B K x 8 (kept by column) and the result 16 x 8, for all types but f64: K is 32 bytes of elements.
 template <class Element, class Sum, class Read, class Result>
 void multiply16(OperandType aType, OperandType bType, const MmaFragments &fragments, Read read, Result result) {
@@ -94,19 +157,6 @@ void multiply16(OperandType aType, OperandType bType, const MmaFragments &fragme
     }
 }
 
-float addProducts(float c, const float *a, const float *b, int k) {
-  double sum = c;
-  for (int i = 0; i < k; ++i)
-    sum += double(a[i]) * b[i];
-  return std::isnan(sum) ? std::bit_cast<float>(0x7fffffff) : static_cast<float>(sum);
-}
-
-uint32_t addProducts(uint32_t c, const int *a, const int *b, int k) {
-  for (int i = 0; i < k; ++i)
-    c += static_cast<uint32_t>(a[i] * b[i]);
-  return c;
-}
-
 void multiplyDoubles(const MmaFragments &fragments) { // 8 x 4 times 4 x 8
   double a[8][4], b[8][4];
   for (int lane = 0; lane < 32; ++lane) {
@@ -127,9 +177,23 @@ void multiplyFragments(OperandType a, OperandType b, const MmaFragments &fragmen
   if (a == OperandType::f64)
     return multiplyDoubles(fragments);
   if (a == OperandType::s8 || a == OperandType::u8)
-    return multiply16<int, uint32_t>(a, b, fragments, integerAt,
-                                     [](auto... xs) { return addProducts(xs...); });
-  multiply16<float, float>(a, b, fragments, floatAt, [](auto... xs) { return addProducts(xs...); });
+    return multiply16<int, uint32_t>(a, b, fragments, integerAt, [](uint32_t c, const int *x, const int *y, int k) {
+      for (int i = 0; i < k; ++i)
+        c += static_cast<uint32_t>(x[i] * y[i]);
+      return c;
+    });
+  auto read = [](OperandType type, const void *registers, int index) {
+    return factorOf(type, floatAt(type, registers, index));
+  };
+  if (elementBytes(a) > 1)
+    return multiply16<Factor, float>(a, b, fragments, read, [](float c, const Factor *x, const Factor *y, int k) {
+      return addAligned(c, x, y, k, [](int i) { return i; });
+    });
+  multiply16<Factor, float>(a, b, fragments, read, [](float c, const Factor *x, const Factor *y, int k) {
+    float low = addAligned(0, x, y, k / 2, [](int i) { return (i & ~1) << 1 | (i & 1); });
+    float sum = c + addAligned(low, x, y, k / 2, [](int i) { return (i & ~1) << 1 | 2 | (i & 1); });
+    return std::isnan(sum) ? canonicalNaN : sum;
+  });
 }
 
 } // namespace tenon::sim

@@ -265,7 +265,7 @@ void cpAsyncArrive(Thread *thread, uint32_t place, uint32_t address) {
   Mbarrier &mbarrier = mbarrierAt(*thread, place, address);
   if (thread->copies.empty())
     checkArrival(*thread, place, address, mbarrier);
-  thread->arrivals.push_back({thread->nextCopy, address, thread->clock.snapshot(), thread->clock.own, place});
+  thread->arrivals.push_back({thread->nextCopy, address, thread->clock.snapshot(), thread->clock.own});
   ++thread->clock.own;
   if (thread->copies.empty())
     completeCopies(*thread, thread->nextCopy, thread->clock.own);

@@ -91,7 +91,8 @@ public:
     Conflict conflict;
     bool atomic = false;
   };
-  Earlier write(int64_t address, uint32_t bytes, const ThreadClock &clock, int64_t cluster, uint32_t place, bool atomic);
+  Earlier write(int64_t address, uint32_t bytes, const ThreadClock &clock, int64_t cluster, uint32_t place,
+                bool atomic);
 
 private:
   static constexpr int64_t pageBytes = 4096;

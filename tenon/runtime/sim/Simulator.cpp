@@ -279,8 +279,8 @@ bool Launch::checkGlobal(Thread &thread, uint32_t place, int64_t address, uint32
                            " bytes of global memory at address " + hex + at(place);
         if (ranges_.empty() || std::abs(address - ranges_[near].address) > ranges_[near].bytes + (1 << 24))
           return text + ", which is far from all memory of the launch";
-        return text + ", which is byte " + std::to_string(address - ranges_[near].address) + " of " + ranges_[near].name +
-               " (" + std::to_string(ranges_[near].bytes) + " bytes long)";
+        return text + ", which is byte " + std::to_string(address - ranges_[near].address) + " of " +
+               ranges_[near].name + " (" + std::to_string(ranges_[near].bytes) + " bytes long)";
       });
       return false;
     }

@@ -10,11 +10,11 @@
 ///
 /// A thread runs until it has to wait for another. What the GPU leaves open is decided here: asynchronous copies move
 /// their bytes at the latest moment that is legal, and threads run in the order of their numbers; with a seed, both are
-/// random. Whether two accesses are a race does not depend on that: it is decided by the order that barriers give (vector
-/// clocks, see Clock.h), not by the order in which they happened to run.
+/// random. Whether two accesses are a race does not depend on that: it is decided by the order that barriers give
+/// (vector clocks, see Clock.h), not by the order in which they happened to run.
 ///
-/// Numbers are the GPU's bit for bit, with three exceptions: nvidia.approx gives the correctly rounded value, the bits
-/// of a NaN that arithmetic on the CPU gives are the CPU's, and mma on floats below f64 adds as Mma.cpp says.
+/// Numbers are an H200's bit for bit (mma too: see Mma.cpp), with two exceptions: nvidia.approx gives the correctly
+/// rounded value, and the bits of a NaN that arithmetic on the CPU gives are the CPU's.
 namespace tenon::sim {
 
 struct ThreadHeader;

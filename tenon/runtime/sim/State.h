@@ -42,7 +42,6 @@ struct DeferredArrival {
   uint32_t mbarrier;
   Knowledge released;
   uint32_t count; ///< of its thread's clock when it was issued
-  uint32_t place;
 };
 
 struct Thread : ThreadHeader {

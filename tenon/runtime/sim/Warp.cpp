@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Instructions that all lanes of a warp execute together. The last lane to arrive does it for all, with the operands the
-// others have left in their headers.
+// Instructions that all lanes of a warp execute together. The last lane to arrive does it for all, with the operands
+// the others have left in their headers.
 #include "tenon/runtime/sim/Calls.h"
 #include "tenon/runtime/sim/Mma.h"
 #include "tenon/runtime/sim/State.h"
@@ -28,8 +28,8 @@ void together(Thread &thread, uint32_t place, uint32_t instruction, const char *
   if (apart) {
     uint32_t other = apart->exited ? place : apart->waitsPlace;
     launch.find(Kind::divergence, place, other, [&] {
-      return "divergence: " + thread.name() + " is at " + what + launch.at(place) + ", which needs all lanes of the warp, "
-             "while " + apart->name() +
+      return "divergence: " + thread.name() + " is at " + what + launch.at(place) +
+             ", which needs all lanes of the warp, while " + apart->name() +
              (apart->exited ? " has exited" : " is at " + std::string(apart->waitsAt) + launch.at(other));
     });
     launch.stop(thread);

@@ -3,11 +3,11 @@
 // From the text of a thread function to a report of its run on the simulator.
 #pragma once
 
+#include "tenon/base/SimThread.h"
 #include "tenon/compiler/target/cpu/CpuTarget.h"
 #include "tenon/compiler/target/cpu/Loader.h"
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
 #include "tenon/compiler/target/nvidia/sim/ThreadsToSim.h"
-#include "tenon/base/SimThread.h"
 #include "tenon/runtime/sim/Simulator.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -34,13 +34,20 @@ struct SimKernel {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, mlir::ParserConfig(&context), "k");
     if (!module)
       throw std::runtime_error("does not parse:\n" + text);
-    if (failed(nvidia::lowerThreadsToSim(*module)))
-      throw std::runtime_error("is not lowered:\n" + text);
+    compile(*module);
+  }
+  /// Changes the module.
+  explicit SimKernel(mlir::ModuleOp module) { compile(module); }
+
+private:
+  void compile(mlir::ModuleOp module) {
+    if (failed(nvidia::lowerThreadsToSim(module)))
+      throw std::runtime_error("is not lowered");
     cpu::Isa isa = cpu::selectIsa("native");
     llvm::LLVMContext llvmContext;
-    auto llvmModule = cpu::translateToLlvm(*module, isa, llvmContext);
+    auto llvmModule = cpu::translateToLlvm(module, isa, llvmContext);
     if (!llvmModule)
-      throw std::runtime_error("is not translated:\n" + text);
+      throw std::runtime_error("is not translated");
     cpu::optimize(*llvmModule, isa);
     auto object = cpu::emitObject(*llvmModule, isa);
     std::vector<cpu::ExternalSymbol> symbols;

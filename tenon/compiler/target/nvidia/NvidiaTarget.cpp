@@ -91,7 +91,8 @@ LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block) {
   return pm.run(module);
 }
 
-ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std::string &architecture, int64_t stages) {
+ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std::string &architecture,
+                             int64_t stages) {
   MLIRContext *context = module.getContext();
   context->loadDialect<NvidiaDialect, vector::VectorDialect>();
   func::FuncOp kernel = lower::kernelOf(module);

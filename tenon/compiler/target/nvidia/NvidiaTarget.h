@@ -41,8 +41,8 @@ struct ThreadProgram {
   std::vector<ThreadEmitter::Print> prints;
 };
 
-/// From Tile IR with layouts. Loads of loops that feed dots run up to `stages` - 1 iterations ahead, fewer where shared memory
-/// does not suffice. Throws Error when the kernel needs more shared memory or registers than the architecture
+/// From Tile IR with layouts. Loads of loops that feed dots run up to `stages` - 1 iterations ahead, fewer where shared
+/// memory does not suffice. Throws Error when the kernel needs more shared memory or registers than the architecture
 /// has; returns a null module after a diagnostic.
 ThreadProgram lowerToThreads(mlir::ModuleOp module, const BlockShape &block, const std::string &architecture,
                              int64_t stages = 3);

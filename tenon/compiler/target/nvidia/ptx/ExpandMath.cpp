@@ -9,7 +9,10 @@
 #include "tenon/compiler/transform/ExpandMath.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -86,6 +89,21 @@ Value expandForGpu(ImplicitLocOpBuilder &b, Operation *op) {
   return result;
 }
 
+/// 1 + tanh(x), for which there is a shorter and better way than to expand tanh; null for anything else.
+Value expandOnePlusTanh(ImplicitLocOpBuilder &b, Operation *op) {
+  auto add = dyn_cast<arith::AddFOp>(op);
+  if (!add || !add.getType().isF32())
+    return {};
+  for (auto [one, other] : {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())}) {
+    auto tanh = other.getDefiningOp<::mlir::math::TanhOp>();
+    if (!tanh || !tanh->hasOneUse() || !matchPattern(one, m_OneFloat()))
+      continue;
+    GpuArithmetic a(b);
+    return gpu::onePlusTanh(a, GpuArithmetic::Float{tanh.getOperand()}).value;
+  }
+  return {};
+}
+
 struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
   StringRef getArgument() const override { return "tenon-nvidia-expand-math"; }
@@ -97,7 +115,19 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
   }
 
   void runOnOperation() override {
-    getOperation()->walk([&](Operation *op) { // post-order: the walk has left an op before it is erased
+    // Both walks in post-order: the walk has left an op before it is erased.
+    getOperation()->walk([&](arith::AddFOp op) {
+      ImplicitLocOpBuilder b(op->getLoc(), op);
+      if (Value result = expandOnePlusTanh(b, op)) {
+        op.replaceAllUsesWith(result);
+        op.erase();
+      }
+    });
+    getOperation()->walk([&](Operation *op) {
+      if (isOpTriviallyDead(op)) {
+        op->erase();
+        return;
+      }
       ImplicitLocOpBuilder b(op->getLoc(), op);
       Value result = isForGpu(op) ? expandForGpu(b, op) : expandMathOp(b, op);
       if (!result)

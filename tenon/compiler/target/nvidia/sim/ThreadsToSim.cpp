@@ -65,10 +65,10 @@ public:
       b_.setLoc(op->getLoc());
       LogicalResult done =
           TypeSwitch<Operation *, LogicalResult>(op)
-              .Case<ThreadIdOp, BlockIdOp, ClusterRankOp, LoadOp, StoreOp, AtomicOp, AtomicCasOp, MapSharedOp, CpAsyncOp,
-                    CpAsyncCommitOp, CpAsyncWaitOp, CpAsyncArriveOp, BarrierOp, WarpBarrierOp, ClusterArriveOp,
-                    ClusterWaitOp, MbarrierInitOp, MbarrierArriveOp, MbarrierWaitOp, FenceOp, ShuffleOp, VoteOp, MmaOp,
-                    LdMatrixOp, StMatrixOp, ApproxOp, PackOp>([&](auto op) {
+              .Case<ThreadIdOp, BlockIdOp, ClusterRankOp, LoadOp, StoreOp, AtomicOp, AtomicCasOp, MapSharedOp,
+                    CpAsyncOp, CpAsyncCommitOp, CpAsyncWaitOp, CpAsyncArriveOp, BarrierOp, WarpBarrierOp,
+                    ClusterArriveOp, ClusterWaitOp, MbarrierInitOp, MbarrierArriveOp, MbarrierWaitOp, FenceOp,
+                    ShuffleOp, VoteOp, MmaOp, LdMatrixOp, StMatrixOp, ApproxOp, PackOp>([&](auto op) {
                 emit(op);
                 op.erase();
                 return success();
@@ -166,7 +166,8 @@ private:
   void put(Value value, int64_t at = 0) {
     if (Type type = carrier(value.getType()); type != value.getType()) {
       if (auto vector = dyn_cast<VectorType>(value.getType()); vector && vector.getRank() != 1)
-        value = b_.create<vector::ShapeCastOp>(VectorType::get(vector.getNumElements(), vector.getElementType()), value);
+        value = b_.create<vector::ShapeCastOp>(
+            VectorType::get(vector.getNumElements(), vector.getElementType()), value);
       if (value.getType() != type)
         value = b_.create<arith::BitcastOp>(type, value);
     }
@@ -286,7 +287,8 @@ private:
   }
   void emit(LdMatrixOp op) {
     auto [begin, end] = window(op.getWindow());
-    call("ldmatrix", {instruction(), op.getAddress(), i32(bytesOf(op.getType()) / 4), i32(op.getTranspose()), begin, end});
+    call("ldmatrix", {instruction(), op.getAddress(), i32(bytesOf(op.getType()) / 4), i32(op.getTranspose()),
+                      begin, end});
     op.replaceAllUsesWith(get(op.getType()));
   }
   void emit(StMatrixOp op) {

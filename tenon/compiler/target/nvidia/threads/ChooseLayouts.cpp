@@ -255,7 +255,8 @@ private:
                              options_.warps, options_.cluster));
   }
 
-  /// The part of a result that a warp has at least: a fragment of the matrix unit, or four columns of one row per thread.
+  /// The part of a result that a warp has at least: a fragment of the matrix unit, or four columns of one row per
+  /// thread.
   static LinearLayout dotAtom(bool matrixUnit, int64_t rows, int64_t columns) {
     if (matrixUnit)
       return mmaAccumulator();
@@ -318,7 +319,9 @@ private:
             if (isTile(argument))
               setLayout(argument, finalLayout(argument));
     }
-    for (Operation *op : ops)
+    // Users first: what is made again in a user's layout is made from operands as the program has them, not from
+    // operands that were brought into the layout of the first making.
+    for (Operation *op : llvm::reverse(ops))
       giveOperands(op);
     for (Operation *op : llvm::reverse(ops))
       if (isOpTriviallyDead(op) || (llvm::isa<tile::LoadOp, tile::GatherOp>(op) && op->use_empty()))
@@ -427,6 +430,7 @@ private:
       Operation *clone = b.clone(*definition);
       clones_.push_back(clone);
       result = clone->getResult(0);
+      choices_[result] = Choice(choice(value));
       setLayout(result, layout);
       giveOperands(clone);
     } else {

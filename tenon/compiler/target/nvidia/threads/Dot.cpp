@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tile.dot: which instruction, and its operands in shared memory. An operand is there already when it is loaded
-// asynchronously (Pipeline.cpp) or when a loop around the dot does not change it (keepOperands); otherwise it is written just
-// before, from the registers it is in, rows along the dimension in which a thread has neighbours: a transposed operand is
-// transposed on its way back, by ldmatrix.
+// asynchronously (Pipeline.cpp) or when a loop around the dot does not change it (keepOperands); otherwise it is
+// written just before, from the registers it is in, rows along the dimension in which a thread has neighbours: a
+// transposed operand is transposed on its way back, by ldmatrix.
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
@@ -92,20 +92,17 @@ ThreadEmitter::StagedOperand ThreadEmitter::stageOperand(Value value, const DotP
 
   int64_t bytes = plan.elementBytes;
   int64_t width = std::min({16 / bytes, matrix.consecutive(columnDim), tile.columns & -tile.columns});
-  if (width < std::min(16 / bytes, tile.columns & -tile.columns) && plan.mustRunAlongK() && matrix.consecutive(rowDim) > width)
+  if (plan.mustRunAlongK() && matrix.consecutive(rowDim) > width)
     remark(value.getLoc(), "8-bit operand of a dot is transposed on its way to shared memory, element by element: its "
                            "memory is not contiguous along K");
   Type memory = memoryType(element), moved = width == 1 ? memory : VectorType::get({width}, memory);
-  // Bits of a thread's and a register's coordinates do not overlap, so that sums are xors and the chunk's place is the xor of
-  // a part of the thread and a part of the register.
+  // Bits of a thread's and a register's coordinates do not overlap, so that sums are xors and the chunk's place is the
+  // xor of a part of the thread and a part of the register.
   auto swizzle = [&](int64_t row) { return (row >> tile.swizzleShift & tile.swizzleMask) * 16; };
   Value row = threadCoords(matrix)[rowDim];
   Value column = b_.create<arith::MulIOp>(threadCoords(matrix)[columnDim], i32(bytes));
   Value chunk = b_.create<arith::AndIOp>(column, i32(~int64_t(15)));
-  if (tile.swizzleMask) {
-    Value moves = b_.create<arith::AndIOp>(b_.create<arith::ShRUIOp>(row, i32(tile.swizzleShift)), i32(tile.swizzleMask));
-    chunk = b_.create<arith::XOrIOp>(chunk, b_.create<arith::ShLIOp>(moves, i32(4)));
-  }
+  chunk = swizzled(tile, row, chunk);
   Value base = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(row, i32(tile.pitch)),
                                         b_.create<arith::AndIOp>(column, i32(15)));
   Value owner = isOwner(matrix);
@@ -122,6 +119,14 @@ ThreadEmitter::StagedOperand ThreadEmitter::stageOperand(Value value, const DotP
   }
   zeroPadding(tile, begin, operand.window, group);
   return operand;
+}
+
+Value ThreadEmitter::swizzled(const OperandTile &tile, Value row, Value byte) {
+  if (!tile.swizzleMask)
+    return byte;
+  Value chunks = tile.swizzleShift ? b_.create<arith::ShRUIOp>(row, i32(tile.swizzleShift)).getResult() : row;
+  chunks = b_.create<arith::AndIOp>(chunks, i32(tile.swizzleMask));
+  return b_.create<arith::XOrIOp>(byte, b_.create<arith::ShLIOp>(chunks, i32(4)));
 }
 
 /// Writes the zeros: the columns past the matrix in all rows, then the rows past it.
@@ -143,9 +148,7 @@ void ThreadEmitter::zeroPadding(const OperandTile &tile, int64_t begin, SharedWi
       Value row = b_.create<arith::AddIOp>(b_.create<arith::DivUIOp>(number, i32(perRow)), i32(firstRow));
       Value byte = b_.create<arith::AddIOp>(
           b_.create<arith::MulIOp>(b_.create<arith::RemUIOp>(number, i32(perRow)), i32(unit)), i32(firstByte));
-      Value moves = b_.create<arith::AndIOp>(b_.create<arith::ShRUIOp>(row, i32(tile.swizzleShift)), i32(tile.swizzleMask));
-      byte = b_.create<arith::XOrIOp>(byte, b_.create<arith::ShLIOp>(moves, i32(4)));
-      Value at = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(row, i32(tile.pitch)), byte);
+      Value at = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(row, i32(tile.pitch)), swizzled(tile, row, byte));
       storeShared(nothing, at, begin, mask, window, group);
     }
   };

@@ -24,11 +24,11 @@ struct DotPlan {
 
 DotPlan planDot(tile::DotOp dot, int architecture);
 
-/// A matrix in shared memory. Elements of a row are neighbours. Rows and columns past the matrix, up to the padded sizes, are
-/// there to be read by whole fragments, and hold zeros.
+/// A matrix in shared memory. Elements of a row are neighbours. Rows and columns past the matrix, up to the padded
+/// sizes, are there to be read by whole fragments, and hold zeros.
 ///
-/// Where the matrix is read by ldmatrix, eight rows' chunks of 16 bytes in one column have to be in different banks. Rows of
-/// 1, 2, 4, ... chunks have them permuted by xor, as in the swizzles of the tensor memory accelerator:
+/// Where the matrix is read by ldmatrix, eight rows' chunks of 16 bytes in one column have to be in different banks.
+/// Rows of 1, 2, 4, ... chunks have them permuted by xor, as in the swizzles of the tensor memory accelerator:
 ///
 ///     chunks a row   chunk ^= ...       rows in 128 bytes
 ///     8 and more     row & 7            at most one
@@ -63,7 +63,8 @@ OperandUse useOf(const DotPlan &plan, bool alongK);
 OperandTile planOperandTile(int64_t rows, int64_t columns, int64_t elementBytes, int64_t rowMultiple,
                             int64_t columnMultiple, OperandUse use);
 
-/// The multiple to which a dimension of an operand is padded for a dot: K by whole instructions, the other by ldmatrix's 8.
+/// The multiple to which a dimension of an operand is padded for a dot: K by whole instructions, the other by
+/// ldmatrix's 8.
 inline int64_t operandMultiple(const DotPlan &plan, bool isK) { return !plan.matrixUnit ? 1 : isK ? plan.depth : 8; }
 
 } // namespace tenon::nvidia

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A dot on the matrix unit: mma.sync. Each warp has its fragments of the result (the result's layout is made of them), reads
-// the fragments of A and B that they need, and multiplies all pairs, one step along K after the other.
+// A dot on the matrix unit: mma.sync. Each warp has its fragments of the result (the result's layout is made of them),
+// reads the fragments of A and B that they need, and multiplies all pairs, one step along K after the other.
 //
 // A fragment of A is 16 x 32 bytes, one of B 32 bytes x 8, in matrices of eight rows of 16 bytes:
 //
@@ -10,15 +10,13 @@
 //     B   | 0 2 |      two fragments side by side: 0 and 1 the halves of K of the first, 2 and 3 of the second
 //         | 1 3 |
 //
-// One ldmatrix moves four of them, its lanes 8 i ... 8 i + 7 pointing at the rows of matrix i; where the operand lies with K
-// along its columns' rows, at the rows of the transposed matrix instead. When the layouts say that A's registers already are
-// its fragments (the result of another dot, say), nothing is moved at all.
+// One ldmatrix moves four of them, its lanes 8 i ... 8 i + 7 pointing at the rows of matrix i; where the operand lies
+// with K from row to row, at the rows of the transposed matrix instead. When the layouts say that A's registers
+// already are its fragments (the result of another dot, say), nothing is moved at all.
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-#include <map>
 
 using namespace mlir;
 using namespace tenon::lower;
@@ -51,28 +49,25 @@ public:
   void moveTo(Value at) { operand_.at = at; }
   Value at() const { return operand_.at; }
 
-  /// The words of `count` (1 or 2) blocks of eight rows of A or columns of B, from `offset` on: of a fragment of A (2), or of
-  /// one or two of B.
+  /// The words of `count` (1 or 2) blocks of eight rows of A or columns of B, from `offset` on: of a fragment of A (2),
+  /// or of one or two of B.
   SmallVector<Value> read(int64_t offset, int64_t count, int64_t step) {
     if (useOf(plan_, operand_.alongK) == OperandUse::Words)
       return readWords(offset, count, step);
     Value row = bits(0, 3), half = isA_ ? bits(4, 1) : bits(3, 1), second;
     if (count == 2)
       second = isA_ ? bits(3, 1) : bits(4, 1);
-    Value swizzle = b.create<arith::ShLIOp>(
-        b.create<arith::AndIOp>(b.create<arith::ShRUIOp>(row, e.i32(tile_.swizzleShift)), e.i32(tile_.swizzleMask)),
-        e.i32(4));
     auto [block, constant] = blockOf(offset, count, second);
     Value at;
     int64_t fixed;
     if (operand_.alongK) { // chunk: 2 step + half
-      Value chunk = b.create<arith::XOrIOp>(b.create<arith::ShLIOp>(half, e.i32(4)), swizzle);
+      Value chunk = e.swizzled(tile_, row, b.create<arith::ShLIOp>(half, e.i32(4)));
       chunk = b.create<arith::XOrIOp>(chunk, e.i32(32 * inRow(step)));
       Value line = b.create<arith::AddIOp>(b.create<arith::ShLIOp>(block, e.i32(3)), row);
       at = b.create<arith::AddIOp>(b.create<arith::MulIOp>(line, e.i32(tile_.pitch)), chunk);
       fixed = constant * 8 * tile_.pitch + 32 * (step - inRow(step));
     } else { // row: depth step + 8 half + row
-      Value chunk = b.create<arith::XOrIOp>(b.create<arith::ShLIOp>(block, e.i32(4)), swizzle);
+      Value chunk = e.swizzled(tile_, row, b.create<arith::ShLIOp>(block, e.i32(4)));
       if (constant)
         chunk = b.create<arith::XOrIOp>(chunk, e.i32(constant * 16));
       Value line = b.create<arith::AddIOp>(b.create<arith::ShLIOp>(half, e.i32(3)), row);
@@ -100,8 +95,8 @@ private:
     return b.create<arith::AndIOp>(value, e.i32((int64_t(1) << count) - 1));
   }
 
-  /// The block of eight that a lane reads, as a value and what is to be added to it. A warp past the operand's end reads the
-  /// last block again: its part of the result does not exist.
+  /// The block of eight that a lane reads, as a value and what is to be added to it. A warp past the operand's end
+  /// reads the last block again: its part of the result does not exist.
   std::pair<Value, int64_t> blockOf(int64_t offset, int64_t count, Value second) {
     Value block = second ? b.create<arith::AddIOp>(warpBlock_, second).getResult() : warpBlock_;
     if (span_ / 8 + offset / 8 + count <= blocks_)
@@ -150,8 +145,8 @@ Value ThreadEmitter::roundToTf32(Value word) {
   return b_.create<arith::SelectOp>(isNumber, up, word);
 }
 
-/// Whether every thread has in its own registers the elements of its fragments of A: lanes and warps have to divide the tile
-/// as the fragments and the result's rows do; which register is which is known here.
+/// Whether every thread has in its own registers the elements of its fragments of A: lanes and warps have to divide the
+/// tile as the fragments and the result's rows do; which register is which is known here.
 bool ThreadEmitter::holdsFragments(Value a, const Distribution &result, const DotPlan &plan) {
   int64_t perWord = 4 / plan.elementBytes;
   SmallVector<std::tuple<int, int64_t, int64_t>> needed, has;
@@ -239,23 +234,24 @@ void ThreadEmitter::emitMatrixDot(tile::DotOp op, const DotPlan &plan) {
   };
   Type element = typeOf(op).getElementType();
   auto vector = VectorType::get({4}, element);
+  Value nothing = b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(element)));
   SmallVector<Value> sums;
   for (int64_t row : rows)
     for (int64_t column : columns) {
       SmallVector<Value> parts;
       for (int reg : registersOf(row, column))
-        parts.push_back(result.exists(reg) ? registers(op.getAcc())[reg]
-                                           : b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(element))));
+        parts.push_back(result.exists(reg) ? registers(op.getAcc())[reg] : nothing);
       sums.push_back(b_.create<vector::FromElementsOp>(vector, parts));
     }
 
-  auto words = [&](ArrayRef<Value> list) {
-    return b_.create<vector::FromElementsOp>(VectorType::get({int64_t(list.size())}, b_.getI32Type()), list).getResult();
+  auto words = [&](ArrayRef<Value> list) -> Value {
+    return b_.create<vector::FromElementsOp>(VectorType::get({int64_t(list.size())}, b_.getI32Type()), list);
   };
   auto multiplyStep = [&](int64_t step) {
     SmallVector<Value> a, b;
     for (int64_t row : rows)
-      a.push_back(words(fromRegisters ? packFragment(op.getA(), row, step * plan.depth, plan) : readA->read(row, 2, step)));
+      a.push_back(words(fromRegisters ? packFragment(op.getA(), row, step * plan.depth, plan)
+                                      : readA->read(row, 2, step)));
     for (size_t j = 0; j < columns.size();) {
       bool pair = j + 1 < columns.size() && columns[j + 1] == columns[j] + 8;
       SmallVector<Value> two = readB.read(columns[j], pair ? 2 : 1, step);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads that run ahead of their loop (PipelineLoads.cpp chooses them): asynchronous copies into a ring of `stages` slots of
-// shared memory.
+// Loads that run ahead of their loop (PipelineLoads.cpp chooses them): asynchronous copies into a ring of `stages`
+// slots of shared memory.
 //
 //     start the copies of iterations 0 ... stages - 2, a group each
 //     for i:
@@ -11,9 +11,10 @@
 //       ... the body, whose dots read slot i ...
 //     wait for all
 //
-// An iteration that there is not has its copies too, of zero bytes: they only write zeros into a slot that nobody reads, and
-// the groups can be counted. The one barrier orders everything in the loop, so copies and reads there are one group of
-// accesses; the copies before the loop are another, so that a barrier stands in front of them where the memory was in use.
+// An iteration that there is not has its copies too, of zero bytes: they only write zeros into a slot that nobody
+// reads, and the groups can be counted. The one barrier orders everything in the loop, so copies and reads there are
+// one group of accesses; the copies before the loop are another, so that a barrier stands in front of them where the
+// memory was in use.
 #include "tenon/compiler/target/nvidia/threads/Pipeline.h"
 
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
@@ -69,7 +70,8 @@ std::unique_ptr<ThreadEmitter::Pipeline> ThreadEmitter::planPipeline(scf::ForOp 
   pipeline->inside = newGroup();
   for (const Copy &copy : pipeline->copies)
     remark(copy.load->getLoc(), "load runs " + std::to_string(pipeline->stages - 1) +
-                                   " iterations ahead of its loop, in copies of " + std::to_string(copy.width) + " bytes");
+                                   " iterations ahead of its loop, in copies of " + std::to_string(copy.width) +
+                                   " bytes");
   return pipeline;
 }
 
@@ -154,7 +156,8 @@ void ThreadEmitter::startCopy(const Pipeline &pipeline, const Copy &copy, Value 
     return b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, at, size); // before the view counts as far past
   };
 
-  int64_t threads = options_.threads, perRow = tile.columns * tile.elementBytes / copy.width, pieces = tile.rows * perRow;
+  int64_t threads = options_.threads;
+  int64_t perRow = tile.columns * tile.elementBytes / copy.width, pieces = tile.rows * perRow;
   bool sameColumn = threads % perRow == 0; // for all pieces of a thread
   Value destination = b_.create<arith::AddIOp>(slot, i32(pipeline.window.begin + copy.begin));
   for (int64_t first = 0; first < pieces; first += threads) {
@@ -172,9 +175,7 @@ void ThreadEmitter::startCopy(const Pipeline &pipeline, const Copy &copy, Value 
       from = b_.create<arith::AddIOp>(
           from, b_.create<arith::MulIOp>(b_.create<arith::ExtUIOp>(i64Type, row), stride));
     }
-    Value moves = b_.create<arith::AndIOp>(b_.create<arith::ShRUIOp>(row, i32(tile.swizzleShift)), i32(tile.swizzleMask));
-    Value to = b_.create<arith::XOrIOp>(byte, b_.create<arith::ShLIOp>(moves, i32(4)));
-    to = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(row, i32(tile.pitch)), to);
+    Value to = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(row, i32(tile.pitch)), swizzled(tile, row, byte));
     to = b_.create<arith::AddIOp>(to, destination);
     Value bytes = b_.create<arith::SelectOp>(isInside, i32(copy.width), i32(0));
     auto start = [&] {

@@ -2,10 +2,10 @@
 //
 // tenon-nvidia-pipeline-loads: which loads of a loop become asynchronous copies.
 //
-// A dot reads its operands from shared memory, and cp.async writes there without a thread's registers. A load in a loop whose
-// tile is read by dots only (transposed and reshaped as they like, where that moves nothing) can therefore run iterations
-// ahead: its offsets are computed again for a later value of the loop's variable. Every condition below is one that the copy
-// needs; a load that feeds a dot and does not meet one is told which.
+// A dot reads its operands from shared memory, and cp.async writes there without a thread's registers. A load in a loop
+// whose tile is read by dots only (transposed and reshaped as they like, where that moves nothing) can therefore run
+// iterations ahead: its offsets are computed again for a later value of the loop's variable. Every condition below is
+// one that the copy needs; a load that feeds a dot and does not meet one is told which.
 //
 //     scf.for %k ... {                                              scf.for %k ... {
 //       %a = tile.load %x[%i, %k] ...                    ->           %a = tile.load %x[%i, %k] {nvidia.async} ...
@@ -153,7 +153,8 @@ std::optional<LoadedOperand> traceToLoad(Value operand) {
       if (auto transpose = llvm::dyn_cast<tile::TransposeOp>(op)) {
         dim = transpose.getPermutation()[dim];
       } else if (llvm::isa<tile::ReshapeOp>(op)) {
-        SmallVector<int64_t> to = dimsAboveOne(shapeOf(op->getResult(0))), from = dimsAboveOne(shapeOf(op->getOperand(0)));
+        SmallVector<int64_t> to = dimsAboveOne(shapeOf(op->getResult(0)));
+        SmallVector<int64_t> from = dimsAboveOne(shapeOf(op->getOperand(0)));
         auto place = llvm::find(to, dim);
         dim = place == to.end() ? -1 : from[place - to.begin()];
       }
@@ -177,7 +178,7 @@ std::optional<SmallVector<Operation *>> offsetSlice(tile::LoadOp load, scf::ForO
     if (value == loop.getInductionVar() || loop.isDefinedOutsideOfLoop(value))
       continue;
     Operation *op = value.getDefiningOp();
-    bool isScalar = op && llvm::none_of(op->getResultTypes(), [](Type type) { return llvm::isa<RankedTensorType>(type); });
+    bool isScalar = op && llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
     bool isKnown = isScalar && (lower::isElementwise(op) || llvm::isa<arith::ConstantOp, tile::SizeOp>(op));
     if (!isKnown || op->getBlock() != loop.getBody())
       return std::nullopt;

@@ -36,12 +36,12 @@ struct DotUse {
 /// All of them. `other` becomes a user that is no dot, if there is one.
 llvm::SmallVector<DotUse> dotUses(tile::LoadOp load, mlir::Operation *&other);
 
-/// The ops in the loop's body, in order, that compute the offsets of a load from the loop's variable and values from outside;
-/// nothing when the offsets need more than that.
+/// The ops in the loop's body, in order, that compute the offsets of a load from the loop's variable and values from
+/// outside; nothing when the offsets need more than that.
 std::optional<llvm::SmallVector<mlir::Operation *>> offsetSlice(tile::LoadOp load, mlir::scf::ForOp loop);
 
-/// Sets one of the attributes on every load of a loop that feeds a dot, and removes them everywhere else. With fewer than two
-/// stages nothing is asynchronous.
+/// Sets one of the attributes on every load of a loop that feeds a dot, and removes them everywhere else. With fewer
+/// than two stages nothing is asynchronous.
 void markAsyncLoads(mlir::func::FuncOp kernel, int64_t stages, int architecture);
 
 } // namespace tenon::nvidia

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A dot without the matrix unit, for elements that it would round: each thread multiplies and adds for its own elements of
-// the result, with fused multiply-adds. Both operands are in shared memory; a thread reads the rows of A and the columns of B
-// that its elements need, 16 bytes at a time along K or along the result where the operand lies that way. A few steps along
-// K are written out; the rest is a loop around them.
+// A dot without the matrix unit, for elements that it would round: each thread multiplies and adds for its own elements
+// of the result, with fused multiply-adds. Both operands are in shared memory; a thread reads the rows of A and the
+// columns of B that its elements need, 16 bytes at a time along K or along the result where the operand lies that way.
+// A few steps along K are written out; the rest is a loop around them.
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,9 +33,10 @@ void ThreadEmitter::emitPlainDot(tile::DotOp op, const DotPlan &plan) {
   Side sides[2] = {{0, operandOf(op.getA(), plan, 1), {}, {}}, {1, operandOf(op.getB(), plan, 0), {}, {}}};
   for (Side &side : sides) {
     for (int reg = 0; reg < result.registers(); ++reg)
-      if (int64_t offset = result.offset(reg)[side.dim]; result.exists(reg) && !llvm::is_contained(side.offsets, offset))
-        side.offsets.push_back(offset);
+      if (result.exists(reg))
+        side.offsets.push_back(result.offset(reg)[side.dim]);
     llvm::sort(side.offsets);
+    side.offsets.erase(std::unique(side.offsets.begin(), side.offsets.end()), side.offsets.end());
     Value own = b_.create<arith::MulIOp>(threadCoords(result)[side.dim], i32(side.offsetStride()));
     side.base = b_.create<arith::AddIOp>(side.operand.at, own);
   }
@@ -48,8 +49,8 @@ void ThreadEmitter::emitPlainDot(tile::DotOp op, const DotPlan &plan) {
       mask = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, threadCoords(result)[side.dim],
                                       i32(result.shape()[side.dim] - offset));
     Type type = width == 1 ? element : VectorType::get({width}, element);
-    Value raw = loadShared(type, side.base, offset * side.offsetStride() + k * side.kStride(), mask, side.operand.window,
-                           side.operand.group);
+    Value raw = loadShared(type, side.base, offset * side.offsetStride() + k * side.kStride(), mask,
+                           side.operand.window, side.operand.group);
     SmallVector<Value> values;
     for (int64_t i = 0; i < width; ++i)
       values.push_back(width == 1 ? raw : b_.create<vector::ExtractOp>(raw, i).getResult());

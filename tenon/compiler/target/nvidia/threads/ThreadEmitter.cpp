@@ -98,7 +98,8 @@ LogicalResult ThreadEmitter::emitBlock(Block &block) {
 LogicalResult ThreadEmitter::emitOp(Operation &op) {
   b_.setLoc(op.getLoc());
   orderGlobal(&op);
-  if (op.hasAttr(asyncAttr) || (llvm::isa<tile::TransposeOp, tile::ReshapeOp, ConvertOp>(op) && isAsync(op.getOperand(0)))) {
+  bool movesTile = llvm::isa<tile::TransposeOp, tile::ReshapeOp, ConvertOp>(op);
+  if (op.hasAttr(asyncAttr) || (movesTile && isAsync(op.getOperand(0)))) {
     async_.insert(op.getResult(0)); // only dots read it, where it lies
     return success();
   }
@@ -226,6 +227,8 @@ void ThreadEmitter::emitElementwise(Operation &op) {
     return;
   }
   const Distribution &tile = distribution(result);
+  // The GPU rounds to bf16 two at a time.
+  bool inPairs = typeOf(result).getElementType().isBF16() && roundsResult(&op);
   Registers values(tile.registers());
   for (int reg = 0; reg < tile.registers(); ++reg) {
     if (!tile.exists(reg))
@@ -233,9 +236,27 @@ void ThreadEmitter::emitElementwise(Operation &op) {
     SmallVector<Value> operands;
     for (Value operand : op.getOperands())
       operands.push_back(isTile(operand) ? registers(operand)[reg] : scalar(operand));
-    values[reg] = elementwise(b_, &op, operands);
+    values[reg] = elementwise(b_, &op, operands, inPairs ? Rounding::later : Rounding::now);
   }
+  if (inPairs)
+    roundPairs(values);
   registers(result) = std::move(values);
+}
+
+/// f32 values to the nearest bf16 ones, still as f32.
+void ThreadEmitter::roundPairs(Registers &values) {
+  SmallVector<Value *> present;
+  for (Value &value : values)
+    if (value)
+      present.push_back(&value);
+  for (size_t i = 0; i < present.size(); i += 2) {
+    Value low = *present[i], high = i + 1 < present.size() ? *present[i + 1] : low;
+    Value packed = b_.create<PackOp>(b_.getI32Type(), OperandType::bf16, low, high);
+    *present[i] = b_.create<arith::BitcastOp>(b_.getF32Type(), b_.create<arith::ShLIOp>(packed, i32(16)));
+    if (i + 1 < present.size())
+      *present[i + 1] =
+          b_.create<arith::BitcastOp>(b_.getF32Type(), b_.create<arith::AndIOp>(packed, i32(0xffff0000)));
+  }
 }
 
 void ThreadEmitter::relabel(Value from, Value to, llvm::function_ref<Coords(const Coords &)> map) {

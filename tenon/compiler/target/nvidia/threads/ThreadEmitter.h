@@ -104,6 +104,7 @@ private:
   mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
   void emitGrid(tile::GridOp op);
   void emitElementwise(mlir::Operation &op);
+  void roundPairs(Registers &values);
   void emitConstant(mlir::arith::ConstantOp op);
   /// Each register of the result is the operand's register at map(offset): broadcast, transpose, reshape.
   void relabel(mlir::Value from, mlir::Value to, llvm::function_ref<Coords(const Coords &)> map);
@@ -194,6 +195,8 @@ private:
   StagedOperand operandOf(mlir::Value value, const DotPlan &plan, int64_t kDim);
   StagedOperand stageOperand(mlir::Value value, const DotPlan &plan, int64_t kDim);
   static OperandKey operandKey(mlir::Value value, const DotPlan &plan, int64_t kDim);
+  /// Where a byte of a row lies in it, i32.
+  mlir::Value swizzled(const OperandTile &tile, mlir::Value row, mlir::Value byte);
   void zeroPadding(const OperandTile &tile, int64_t begin, SharedWindow window, int group);
   /// Stages the operands of the loop's dots that it does not change; until `kept` is forgotten.
   void keepOperands(mlir::scf::ForOp loop, llvm::SmallVectorImpl<OperandKey> &kept);
@@ -209,8 +212,8 @@ private:
   std::unique_ptr<Pipeline> planPipeline(mlir::scf::ForOp loop);
   /// The first iterations' copies, before the loop.
   void startPipeline(Pipeline &pipeline);
-  /// At the beginning of the body: waits for this iteration's tiles and starts the copies of a later one. Returns the next
-  /// iteration's slot.
+  /// At the beginning of the body: waits for this iteration's tiles and starts the copies of a later one. Returns the
+  /// next iteration's slot.
   mlir::Value enterIteration(Pipeline &pipeline, mlir::Value variable, mlir::Value slot);
   void startCopies(Pipeline &pipeline, mlir::Value variable, mlir::Value slot, int group);
   void startCopy(const Pipeline &pipeline, const Copy &copy, mlir::Value active, mlir::Value slot, int group);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RepeatedProblem on the CPU, where kernels really run; bursts over the fake driver, where they do not.
+#include "tenon/base/Error.h"
+#include "tenon/measure/GpuBench.h"
+#include "tenon/verify/Values.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+using namespace tenon;
+
+namespace {
+
+/// y = x * weight, row by row; from row `wrongFrom` on, something else.
+Kernel scaleKernel() {
+  return Kernel("scale(x, weight, y, wrongFrom, cols=8)", [](View x, View weight, View y, Index wrongFrom, Param cols) {
+    Index i = grid(x.size(0));
+    Tile t = x.load({i, 0}, {1, cols}) * weight.load({0}, {cols});
+    y.store({i, 0}, where(i < wrongFrom, t, t + 1));
+  });
+}
+
+std::function<Problem(int64_t)> scaleProblems(int64_t wrongFrom) {
+  return [wrongFrom](int64_t rows) {
+    Tensor x = Tensor::empty(DType::f32, {rows, 8}), weight = Tensor::empty(DType::f32, {8});
+    x.fillRandom(1, -2, 2);
+    weight.fillRandom(2, 1, 2);
+    Problem problem;
+    problem.label = std::to_string(rows) + "x8";
+    problem.arguments = {x, weight, Tensor::zeros(DType::f32, {rows, 8}), wrongFrom};
+    problem.outputs = {2};
+    problem.reference = problem.plain = [](Arguments &arguments) {
+      std::vector<double> values = valuesOf<double>(arguments[0].tensor()), w = valuesOf<double>(arguments[1].tensor());
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] *= w[i % 8];
+      setValues(arguments[2].tensor(), values);
+    };
+    return problem;
+  };
+}
+
+TEST(RepeatedProblem, RepeatsWhatHasRows) {
+  // As many rows in the block as columns: only two problems of different height tell x from weight.
+  RepeatedProblem problem(scaleProblems(64), 40, 8, Device::cpu());
+  const Tensor &x = problem.arguments()[0].tensor(), &weight = problem.arguments()[1].tensor();
+  EXPECT_EQ(x.size(0), 40);
+  EXPECT_EQ(weight.size(0), 8);
+  EXPECT_EQ(problem.arguments()[2].tensor().size(0), 40);
+  EXPECT_EQ(problem.bytes(), (2 * 40 * 8 + 8) * sizeof(float));
+  std::vector<float> values = valuesOf<float>(x), block = valuesOf<float>(scaleProblems(0)(8).arguments[0].tensor());
+  for (size_t i = 0; i < values.size(); ++i)
+    ASSERT_EQ(values[i], block[i % block.size()]);
+}
+
+TEST(RepeatedProblem, JudgesTheFirstRowsAndTheLast) {
+  Kernel kernel = scaleKernel();
+  auto verdictFor = [&](int64_t wrongFrom, bool sameRows) {
+    return RepeatedProblem(scaleProblems(wrongFrom), 40, 8, Device::cpu()).verify(kernel, {}, sameRows);
+  };
+  EXPECT_TRUE(verdictFor(64, true).passed) << verdictFor(64, true).reason;
+  EXPECT_FALSE(verdictFor(3, true).passed);
+  Verdict last = verdictFor(35, true);
+  EXPECT_FALSE(last.passed);
+  EXPECT_NE(last.reason.find("the last 8 rows differ"), std::string::npos) << last.reason;
+  EXPECT_TRUE(verdictFor(35, false).passed);
+}
+
+TEST(RepeatedProblem, CopiesShareNothing) {
+  RepeatedProblem problem(scaleProblems(64), 16, 8, Device::cpu());
+  std::vector<Arguments> sets = problem.copies(3);
+  ASSERT_EQ(sets.size(), 3u);
+  EXPECT_EQ(sets[0][0].tensor().data(), problem.arguments()[0].tensor().data());
+  EXPECT_FALSE(sets[1][0].tensor().overlaps(sets[0][0].tensor()));
+  EXPECT_FALSE(sets[2][0].tensor().overlaps(sets[1][0].tensor()));
+  EXPECT_EQ(valuesOf<float>(sets[2][0].tensor()), valuesOf<float>(sets[0][0].tensor()));
+}
+
+class Gpu : public testing::Test {
+protected:
+  static void SetUpTestSuite() { ::setenv("TENON_CUDA_DRIVER", TENON_FAKE_CUDA, 1); }
+};
+
+TEST_F(Gpu, SetsExceedTheCache) {
+  size_t cache = static_cast<size_t>(cudaProperties(0).l2Bytes);
+  EXPECT_EQ(setsToExceedCache(3 * cache, Device::cuda(0)), 1u);
+  size_t sets = setsToExceedCache(cache / 4, Device::cuda(0));
+  EXPECT_GT((sets - 1) * (cache / 4), 2 * cache);
+}
+
+TEST_F(Gpu, BurstsOfLaunchesAndOfGraphs) {
+  Kernel kernel = scaleKernel();
+  RepeatedProblem problem(scaleProblems(64), 16, 8, Device::cuda(0));
+  LaunchOptions options;
+  options.target = Target::cuda;
+  GpuBursts plain(kernel, problem.copies(2), options);
+  EXPECT_GT(plain(), 0);
+  GpuBursts graph(kernel, problem.copies(1), options, {.graphLaunches = 5});
+  EXPECT_GT(graph(), 0);
+  EXPECT_EQ(graph.launches() % 5, 0u);
+  EXPECT_THROW(GpuBursts(kernel, {scaleProblems(64)(8).arguments}, options), Error);
+}
+
+TEST_F(Gpu, LaunchCost) {
+  LaunchCost cost = measureLaunchCost(1000, Device::cuda(0));
+  EXPECT_GT(cost.launch.median, 0);
+  EXPECT_GT(cost.driver.median, 0);
+}
+
+} // namespace

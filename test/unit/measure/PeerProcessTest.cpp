@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/base/Error.h"
+#include "tenon/measure/PeerProcess.h"
+
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+using namespace tenon;
+using Json = PeerProcess::Json;
+
+namespace {
+
+std::vector<std::string> fakePeer() { return {"python3", TENON_PEER_SCRIPT, "fake"}; }
+
+Json caseOf(const char *kernel) {
+  return {{"case", {{"kernel", kernel}, {"shape", {16, 64}}, {"bytes", 4096}, {"sets", 1}, {"graph", 0}}},
+          {"peer", "torch_eager"}};
+}
+
+std::string errorOf(const std::function<void()> &function) {
+  try {
+    function();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+#define EXPECT_HAS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
+
+TEST(PeerProcess, AsksAndIsAnswered) {
+  PeerProcess peer(fakePeer(), 20);
+  EXPECT_EQ(peer.greeting()["framework"], "fake");
+  EXPECT_TRUE(peer.greeting()["versions"].contains("python"));
+  Json ready = peer.ask(caseOf("fast"), 20);
+  EXPECT_EQ(ready["ready"], true);
+  EXPECT_EQ(ready["variant"], "torch_eager");
+  for (int i = 0; i < 100; ++i)
+    EXPECT_DOUBLE_EQ(peer.ask({{"burst", true}}, 20)["ms"].get<double>(), 0.1);
+  peer.ask(caseOf("slow"), 20);
+  EXPECT_DOUBLE_EQ(peer.ask({{"burst", true}}, 20)["ms"].get<double>(), 1.0);
+}
+
+TEST(PeerProcess, AFailureIsAnAnswer) {
+  PeerProcess peer(fakePeer(), 20);
+  EXPECT_EQ(peer.ask(caseOf("broken"), 20)["error"], "RuntimeError: out of everything");
+  EXPECT_TRUE(peer.ask(Json::object(), 20).contains("error"));
+  EXPECT_TRUE(peer.alive());
+  EXPECT_EQ(peer.ask(caseOf("fast"), 20)["ready"], true);
+}
+
+TEST(PeerProcess, AMissingFrameworkIsSaid) {
+  // Whichever of the two is not installed where the tests run; with both there, there is nothing to see.
+  for (const char *framework : {"torch", "jax"}) {
+    PeerProcess peer({"python3", TENON_PEER_SCRIPT, framework}, 120);
+    if (!peer.greeting().contains("missing"))
+      continue;
+    Json answer = peer.ask(caseOf("softmax"), 20);
+    EXPECT_EQ(answer["missing"], true);
+    EXPECT_HAS(answer["error"].get<std::string>(), "not installed: ");
+  }
+}
+
+TEST(PeerProcess, SilenceIsAnError) {
+  PeerProcess peer(fakePeer(), 20);
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_HAS(errorOf([&] { peer.ask(caseOf("silent"), 1); }), "did not answer within 1 s");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_FALSE(peer.alive());
+  EXPECT_HAS(errorOf([&] { peer.ask(caseOf("fast"), 1); }), "not running any more");
+}
+
+TEST(PeerProcess, DeathIsAnErrorWithTheLastWords) {
+  PeerProcess peer(fakePeer(), 20);
+  EXPECT_HAS(errorOf([&] { peer.ask(caseOf("dies"), 20); }), "ended without an answer: cannot go on");
+  EXPECT_FALSE(peer.alive());
+}
+
+TEST(PeerProcess, WhatCannotStart) {
+  EXPECT_HAS(errorOf([] { PeerProcess({"/no/such/program"}, 5); }), "cannot start '/no/such/program'");
+  EXPECT_HAS(errorOf([] { PeerProcess({"sh", "-c", "echo hello"}, 5); }), "'hello', which is no JSON object");
+  EXPECT_HAS(errorOf([] { PeerProcess({"sh", "-c", "echo too bad >&2; exit 1"}, 5); }),
+             "ended without an answer: too bad");
+}
+
+} // namespace

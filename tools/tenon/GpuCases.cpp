@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "GpuCases.h"
+
+#include "Format.h"
+
+#include "tenon/verify/Values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon::tool {
+namespace {
+
+constexpr int64_t yardstickColumns = 8192;
+
+const Kernel copyKernel("copy(x, y, rows=1, cols)", [](View x, View y, Param rows, Param cols) {
+  auto [i, j] = grid(cdiv(x.size(0), rows), cdiv(x.size(1), cols));
+  y.store({i * rows, j * cols}, x.load({i * rows, j * cols}, {rows, cols}));
+});
+
+const Kernel readKernel("read(x, y, cols)", [](View x, View y, Param cols) {
+  Index i = grid(x.size(0));
+  y.store({i}, reshape(max(x.load({i, 0}, {1, cols}).to(f32), 1), {1}).to(y.dtype()));
+});
+
+zoo::Entry makeYardstick(bool readsOnly) {
+  auto makeProblem = [readsOnly](std::span<const int64_t> shape, DType dtype, uint64_t seed) {
+    int64_t rows = shape[0], cols = shape[1];
+    Tensor x = Tensor::empty(dtype, shape);
+    x.fillRandom(seed, -2, 2);
+    Problem problem;
+    problem.label = shapeText(shape);
+    problem.arguments = {x, readsOnly ? Tensor::zeros(dtype, {rows}) : Tensor::zeros(dtype, shape)};
+    problem.outputs = {1};
+    problem.params = {{"cols", cols}};
+    problem.reference = problem.plain = [=](Arguments &arguments) {
+      std::vector<double> values = valuesOf<double>(arguments[0].tensor());
+      if (readsOnly) {
+        for (int64_t row = 0; row < rows; ++row)
+          values[row] = *std::max_element(values.begin() + row * cols, values.begin() + (row + 1) * cols);
+        values.resize(static_cast<size_t>(rows));
+      }
+      setValues(arguments[1].tensor(), values);
+    };
+    double elements = static_cast<double>(rows) * cols;
+    problem.bytes = (readsOnly ? elements + rows : 2 * elements) * sizeOf(dtype);
+    return problem;
+  };
+  return {.name = readsOnly ? "read" : "copy",
+          .summary = readsOnly ? "the maximum of each row" : "y = x",
+          .kernel = readsOnly ? readKernel : copyKernel,
+          .dtypes = {bf16},
+          .dimensions = {"rows", "cols"},
+          .demoShape = {4096, yardstickColumns},
+          .testShapes = {},
+          .makeProblem = makeProblem,
+          .plainLoop = {}};
+}
+
+//===--- Tilings --------------------------------------------------------------------------------------------------===//
+// 16 bytes, eight elements of bf16, are what one thread moves at once.
+
+Tiling tile(int64_t rows, int64_t cols, int warps, int cluster = 0) {
+  return {{{"rows", rows}, {"cols", cols}}, warps, cluster};
+}
+
+/// Kernels that work element by element.
+std::vector<Tiling> elementwiseTilings() {
+  return {tile(1, 4096, 8),  tile(1, 1024, 4),  tile(1, 2048, 4),  tile(1, 2048, 8), tile(1, 4096, 4),
+          tile(1, 4096, 16), tile(1, 8192, 8),  tile(1, 8192, 16), tile(2, 2048, 8), tile(4, 1024, 8),
+          tile(2, 4096, 8),  tile(4, 2048, 16), tile(1, 4096, 0)};
+}
+
+std::vector<Tiling> readTilings() {
+  std::vector<Tiling> tilings;
+  for (int warps : {8, 4, 16, 32})
+    tilings.push_back({{{"cols", yardstickColumns}}, warps, 1});
+  return tilings;
+}
+
+/// Kernels whose tiles span the row.
+std::vector<Tiling> rowTilings(int64_t cols) {
+  if (cols <= 512)
+    return {tile(8, 512, 4), tile(2, 512, 4),  tile(4, 512, 4), tile(16, 512, 4), tile(4, 512, 8), tile(8, 512, 8),
+            tile(16, 512, 8), tile(2, 512, 2), tile(1, 512, 1), tile(4, 512, 0)};
+  if (cols <= 4096)
+    return {tile(1, 4096, 8), tile(1, 4096, 4), tile(1, 4096, 16), tile(2, 4096, 8), tile(2, 4096, 16),
+            tile(4, 4096, 16), tile(1, 4096, 0)};
+  if (cols <= 8192)
+    return {tile(1, 8192, 16, 1), tile(1, 8192, 4, 1),  tile(1, 8192, 8, 1), tile(1, 8192, 32, 1),
+            tile(2, 8192, 16, 1), tile(2, 8192, 32, 1), tile(1, 8192, 8, 2), tile(1, 8192, 0, 0)};
+  if (cols <= 32768)
+    return {tile(1, 32768, 16, 2), tile(1, 32768, 32, 1), tile(1, 32768, 16, 1), tile(1, 32768, 32, 2),
+            tile(1, 32768, 8, 4),  tile(1, 32768, 16, 4), tile(1, 32768, 8, 2),  tile(1, 32768, 0, 0)};
+  if (cols <= 131072)
+    return {tile(1, 131072, 16, 8), tile(1, 131072, 32, 4), tile(1, 131072, 32, 8), tile(1, 131072, 8, 16),
+            tile(1, 131072, 16, 16), tile(1, 131072, 8, 8), tile(1, 131072, 0, 0)};
+  return {tile(1, 262144, 16, 16), tile(1, 262144, 32, 8), tile(1, 262144, 32, 16), tile(1, 262144, 8, 16),
+          tile(1, 262144, 16, 8),  tile(1, 262144, 0, 0)};
+}
+
+/// Kernels that walk along the row.
+std::vector<Tiling> walkTilings() {
+  return {tile(1, 4096, 8), tile(1, 2048, 4),  tile(1, 2048, 8),   tile(1, 4096, 4), tile(1, 8192, 8),
+          tile(1, 8192, 16), tile(1, 16384, 16), tile(1, 16384, 32), tile(2, 2048, 8), tile(1, 4096, 0)};
+}
+
+Tiling heads(int64_t count, int64_t half, int warps) { return {{{"heads", count}, {"half", half}}, warps, 0}; }
+
+std::vector<Tiling> headTilings(int64_t half) {
+  return {heads(32, half, 8), heads(8, half, 4),  heads(16, half, 4), heads(16, half, 8),
+          heads(32, half, 4), heads(64, half, 8), heads(64, half, 16), heads(32, half, 0)};
+}
+
+GpuCase makeCase(const zoo::Entry &entry, std::vector<int64_t> shape, std::vector<Tiling> tilings,
+                 std::vector<std::string> peers, double bandwidthGoal, double peerGoal) {
+  GpuCase result;
+  result.entry = &entry;
+  result.shape = std::move(shape);
+  result.tiling = tilings.front();
+  result.alternatives.assign(tilings.begin() + 1, tilings.end());
+  result.peers = std::move(peers);
+  result.bandwidthGoal = bandwidthGoal;
+  result.peerGoal = peerGoal;
+  return result;
+}
+
+} // namespace
+
+std::string Tiling::text() const {
+  std::string text = paramsText(params);
+  text += warps ? fmt::format(", {} warp{}", warps, warps == 1 ? "" : "s") : ", warps chosen";
+  if (cluster > 1)
+    text += fmt::format(", cluster of {}", cluster);
+  return text;
+}
+
+std::string GpuCase::name() const {
+  return entry->name + " " + shapeText(shape) + (graphLaunches ? " graph" : "");
+}
+
+Problem GpuCase::problem(int64_t rows) const {
+  std::vector<int64_t> sizes = shape;
+  sizes[0] = rows;
+  return entry->makeProblem(sizes, dtype(), 1);
+}
+
+LaunchOptions GpuCase::launchOptions(const Tiling &chosen) const {
+  LaunchOptions options;
+  options.target = Target::cuda;
+  options.params = chosen.params;
+  Params defaults = problem(1).params; // such as which formula it is
+  options.params.insert(defaults.begin(), defaults.end());
+  options.compile.warps = chosen.warps;
+  options.compile.cluster = chosen.cluster;
+  return options;
+}
+
+int64_t GpuCase::elementsPerRow() const {
+  int64_t product = 1;
+  for (size_t d = 1; d < shape.size(); ++d)
+    product *= shape[d];
+  return product;
+}
+
+double GpuCase::bytes() const {
+  // Some for each row, and some (weights) once: two small problems tell.
+  double one = problem(1).bytes, two = problem(2).bytes;
+  return one + static_cast<double>(shape[0] - 1) * (two - one);
+}
+
+const zoo::Entry &copyEntry() {
+  static const zoo::Entry entry = makeYardstick(/*readsOnly=*/false);
+  return entry;
+}
+
+const zoo::Entry &readEntry() {
+  static const zoo::Entry entry = makeYardstick(/*readsOnly=*/true);
+  return entry;
+}
+
+GpuCase yardstick(bool readsOnly, double bytes) {
+  double perRow = (readsOnly ? 2.0 : 4.0) * yardstickColumns;
+  int64_t rows = std::max<int64_t>(1, static_cast<int64_t>(bytes / perRow));
+  if (readsOnly) {
+    GpuCase result = makeCase(readEntry(), {rows, yardstickColumns}, readTilings(), {"read"}, 0, 0);
+    result.readsOnly = true;
+    return result;
+  }
+  return makeCase(copyEntry(), {rows, yardstickColumns}, elementwiseTilings(), {"copy"}, 0, 0);
+}
+
+std::vector<GpuCase> gpuCases(bool quick) {
+  constexpr int64_t rows = 16384, cols = 8192, total = rows * cols;
+  const std::vector<std::string> frameworks = {"copy", "torch_eager", "torch_compile", "jax"};
+  const std::vector<std::string> withTriton = {"copy", "torch_eager", "torch_compile", "triton", "jax"};
+  std::vector<GpuCase> cases;
+  cases.push_back(yardstick(/*readsOnly=*/false, 4.0 * total));
+  cases.push_back(yardstick(/*readsOnly=*/true, 2.0 * total));
+  for (const char *name : {"gelu_tanh", "swiglu", "bias_gelu", "dropout"})
+    cases.push_back(makeCase(zoo::find(name), {rows, cols}, elementwiseTilings(),
+                             std::string_view(name) == "gelu_tanh" ? withTriton : frameworks, 0.95, 1));
+  cases.back().sameRows = false; // dropout draws by position
+  for (const char *name : {"rms_norm", "layer_norm"})
+    cases.push_back(makeCase(zoo::find(name), {rows, cols}, rowTilings(cols), frameworks, 0.95, 1));
+  cases.push_back(makeCase(zoo::find("rotary"), {rows, 64, 128}, headTilings(64), frameworks, 0.95, 1));
+  for (int64_t length : {512, 4096, 8192, 32768, 131072, 262144})
+    cases.push_back(makeCase(zoo::find("softmax"), {total / length, length}, rowTilings(length), withTriton, 0.93, 0));
+  cases.push_back(makeCase(zoo::find("cross_entropy"), {4096, 128256}, walkTilings(),
+                           {"read", "torch_eager", "torch_compile", "jax"}, 0.9, 0));
+  cases.back().readsOnly = true;
+  if (quick)
+    for (GpuCase &one : cases)
+      one.shape[0] = std::max<int64_t>(1, one.shape[0] / 16);
+  for (const char *name : {"gelu_tanh", "softmax", "rms_norm"})
+    for (int64_t few : {1, 8, 64}) {
+      bool byRow = std::string_view(name) != "gelu_tanh";
+      GpuCase one = makeCase(zoo::find(name), {few, cols}, byRow ? rowTilings(cols) : elementwiseTilings(),
+                             {"torch_eager", "torch_compile"}, 0, 1);
+      if (!byRow)
+        one.tiling = tile(1, 1024, 4); // few rows: more programs
+      one.graphLaunches = 50;
+      cases.push_back(std::move(one));
+    }
+  return cases;
+}
+
+} // namespace tenon::tool

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "Report.h"
+
+#include "tenon/measure/PeerProcess.h"
+
+#include <map>
+#include <memory>
+#include <string>
+
+namespace tenon::tool {
+
+/// The processes of scripts/peers/gpu_peers.py, one a framework. All but one are idle at any time.
+class GpuPeers {
+public:
+  /// Starts them. `script` empty: the one that came with the program; throws Error when it is not found.
+  explicit GpuPeers(std::string script);
+
+  /// What became of a peer that was to be made ready.
+  struct Ready {
+    std::string status; ///< "ready", "not installed", "none" (there is no such peer), "failed"
+    std::string detail; ///< which variant, or why not
+  };
+  Ready prepare(const std::string &peer, const Json &description);
+  /// Seconds per launch of what was made ready last; throws Error.
+  double burst(const std::string &peer);
+
+  /// Of each framework, or why it is not there.
+  Json versions() const;
+
+private:
+  struct Framework {
+    std::unique_ptr<PeerProcess> process;
+    std::string why; ///< it could not be started
+    int starts = 0;
+    Json versions;
+  };
+  Framework &frameworkOf(const std::string &peer);
+  void start(const std::string &name, Framework &framework) const;
+
+  std::string script_;
+  std::map<std::string, Framework> frameworks_;
+};
+
+} // namespace tenon::tool
