@@ -82,3 +82,18 @@ function(tenon_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "TENON_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache")
 endfunction()
+
+# tenon_dialect_reference(dialect source.td [other.td ...]): its op reference, from the descriptions in the .td files.
+# `ninja tenon-doc` writes them all, as build/docs/<dialect>-dialect.md.
+add_custom_target(tenon-doc)
+function(tenon_dialect_reference dialect source)
+  set(page ${PROJECT_BINARY_DIR}/docs/${dialect}-dialect.md)
+  add_custom_command(OUTPUT ${page}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/docs
+    COMMAND ${MLIR_TABLEGEN_EXE} -gen-dialect-doc -dialect=${dialect} -I ${PROJECT_SOURCE_DIR} -I ${MLIR_INCLUDE_DIRS}
+            ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${page}
+    DEPENDS ${source} ${ARGN}
+    VERBATIM)
+  add_custom_target(tenon-doc-${dialect} DEPENDS ${page})
+  add_dependencies(tenon-doc tenon-doc-${dialect})
+endfunction()

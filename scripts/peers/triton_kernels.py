@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels as one writes them in Triton, for gpu_peers.py. A file of its own, for Triton looks names up in the module."""
+"""Kernels as one writes them in Triton, for gpu_peers.py. In a file of their own: Triton wants names of the module."""
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice

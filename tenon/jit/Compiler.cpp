@@ -59,25 +59,6 @@ DiskCache &diskCache() {
 
 } // namespace
 
-std::string Specialization::text() const {
-  std::string text = std::string(nameOf(target)) + "|" + options + (noOverlap ? "|n" : "|o");
-  for (const ArgumentSpec &argument : arguments) {
-    text += '|';
-    text += static_cast<char>('0' + static_cast<int>(argument.kind));
-    if (argument.kind == ParameterKind::view) {
-      text += static_cast<char>('a' + static_cast<int>(argument.dtype));
-      text += static_cast<char>('0' + argument.rank);
-      text += static_cast<char>('1' + argument.unitStride);
-      text += argument.distinct ? 'd' : 's';
-    } else if (argument.kind == ParameterKind::param) {
-      text += std::to_string(argument.value);
-    }
-    for (int64_t divisor : argument.divisible) // powers of two up to 16
-      text += static_cast<char>('A' + llvm::Log2_64(divisor));
-  }
-  return text;
-}
-
 bool isGpu(Target target) { return target == Target::sim || target == Target::cuda; }
 
 std::string gpuOptionsText(const CompileOptions &options) {
@@ -145,9 +126,8 @@ std::shared_ptr<Executable> compileTileIr(std::unique_ptr<MLIRContext> context, 
   std::optional<GeneratedCode> code;
   try {
     guardFatalErrors([&] {
-      bool gpu = isGpu(target) || (emit && isGpuPhase(emit->phase));
-      code = gpu ? generateGpuCode(*context, *module, target, options, report, emit)
-                 : generateCpuCode(*context, *module, options, report, emit);
+      code = isGpu(target) ? generateGpuCode(*context, *module, target, options, report, emit)
+                           : generateCpuCode(*context, *module, options, report, emit);
     });
   } catch (const InternalError &error) {
     raiseWithReproducer(error, tileIr, report.key);

@@ -13,21 +13,18 @@
 
 namespace tenon::jit {
 
-/// Everything that the generated code depends on besides the kernel itself.
+/// What the generated code depends on besides the kernel itself and the options.
 struct Specialization {
   std::vector<ArgumentSpec> arguments;
   bool noOverlap = false; ///< no two tensors overlap (found out at each launch)
   Target target = Target::cpu;
-  std::string options; ///< what else the code depends on, as text
-
-  /// Equal for equal specialisations of one kernel; the in-memory cache is keyed by it.
-  std::string text() const;
 };
 
 /// Stops compilation after a phase and hands its text over.
 struct EmitRequest {
   std::string phase;
   std::string text;
+  bool assembles = false; ///< after phase "ptx" the assembler is asked too, for its remark
 };
 
 /// What a pipeline makes.
@@ -43,7 +40,6 @@ std::optional<GeneratedCode> generateGpuCode(mlir::MLIRContext &context, mlir::M
                                              const CompileOptions &options, CompileReport &report, EmitRequest *emit);
 
 bool isGpu(Target target);
-bool isGpuPhase(std::string_view phase);
 /// What GPU code depends on besides the architecture.
 std::string gpuOptionsText(const CompileOptions &options);
 

@@ -9,6 +9,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <memory>
 #include <mutex>
@@ -24,13 +25,14 @@ public:
   struct Plan {
     int64_t grid[3] = {1, 1, 1};
     std::string refusal; ///< why the launch must not happen, or empty
-    std::vector<std::vector<int64_t>> workspaces;
+    llvm::SmallVector<llvm::SmallVector<int64_t, 5>, 2> workspaces; ///< sizes
   };
   virtual Plan plan(std::span<const int64_t> words) const = 0;
 
   struct RunOptions {
     int threads = 0;          ///< of the CPU
-    Stream *stream = nullptr; ///< of a CUDA device: queue there; otherwise return when done
+    Stream *stream = nullptr; ///< of a CUDA device: where to queue; never null there
+    bool wait = false;        ///< of a CUDA device: return when it is done
   };
   /// `words` include the workspaces'. No extent of the grid is zero.
   virtual void run(const Plan &plan, std::span<const int64_t> words, const RunOptions &options) const = 0;
@@ -47,6 +49,9 @@ std::shared_ptr<Executable> makeSimExecutable(lower::KernelInfo info, std::span<
 /// `cubin` is machine code of the device.
 std::shared_ptr<Executable> makeCudaExecutable(lower::KernelInfo info, std::span<const char> plan,
                                                std::span<const char> cubin, int device);
+
+/// Where launches on a CUDA device go that name no stream.
+Stream &defaultStream(int device);
 
 /// What the plan function of compiled code wrote, as a Plan.
 Executable::Plan readPlan(void (*function)(const int64_t *, int64_t *), const lower::KernelInfo &info,

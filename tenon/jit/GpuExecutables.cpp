@@ -13,6 +13,7 @@
 #include "tenon/runtime/cuda/Module.h"
 #include "tenon/runtime/sim/Simulator.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace tenon::jit {
@@ -83,6 +84,7 @@ public:
     }
     launch.memory.push_back({reinterpret_cast<int64_t>(reported.data()), static_cast<int64_t>(8 * reported.size()),
                              "the kernel's reports", true});
+    joinOverlapping(launch.memory);
     sim::SimReport found = sim::simulate(launch);
     if (!found.findings.empty())
       throw Error("the simulator found in kernel " + info.name + ":\n" + found.text());
@@ -103,24 +105,29 @@ private:
     launch.memory.push_back({words[0] + low, high - low, name, written});
   }
 
+  /// Views of one memory, of which some are written, count as one view.
+  static void joinOverlapping(std::vector<sim::MemoryRange> &ranges) {
+    llvm::stable_sort(ranges, [](auto &a, auto &b) { return a.address < b.address; });
+    std::vector<sim::MemoryRange> joined;
+    for (sim::MemoryRange &range : ranges) {
+      if (joined.empty() || range.address >= joined.back().address + joined.back().bytes) {
+        joined.push_back(std::move(range));
+        continue;
+      }
+      sim::MemoryRange &last = joined.back();
+      last.bytes = std::max(last.bytes, range.address + range.bytes - last.address);
+      last.name += " and " + range.name;
+      last.writable |= range.writable;
+    }
+    ranges = std::move(joined);
+  }
+
   HostPlan plan_;
   cpu::LinkedObject code_;
   sim::SimProgram program_;
 };
 
 //===--- A CUDA device --------------------------------------------------------------------------------------------===//
-
-/// Where launches without a stream go; one per device, never destroyed.
-Stream &defaultStream(int device) {
-  static auto &mutex = *new std::mutex();
-  static auto &streams = *new std::vector<std::unique_ptr<Stream>>();
-  std::lock_guard lock(mutex);
-  if (streams.size() <= static_cast<size_t>(device))
-    streams.resize(device + 1);
-  if (!streams[device])
-    streams[device] = std::make_unique<Stream>(Device::cuda(device));
-  return *streams[device];
-}
 
 class CudaExecutable final : public Executable {
 public:
@@ -134,18 +141,18 @@ public:
   Plan plan(std::span<const int64_t> words) const override { return plan_(info, words); }
 
   void run(const Plan &plan, std::span<const int64_t> words, const RunOptions &options) const override {
-    Stream &stream = options.stream ? *options.stream : defaultStream(gpu_.ordinal());
+    Stream &stream = *options.stream;
     cuda::LaunchShape shape;
     shape.grid[0] = static_cast<uint32_t>(blocksOf(plan, info));
     shape.block[0] = static_cast<uint32_t>(info.gpu.threads);
     shape.cluster[0] = static_cast<uint32_t>(info.gpu.cluster);
     shape.sharedBytes = static_cast<uint32_t>(info.gpu.sharedBytes);
-    llvm::SmallVector<uint64_t, 64> all(words.begin(), words.end());
+    llvm::SmallVector<uint64_t, 256> all(words.begin(), words.end());
     DeviceReports reports(info);
     if (!reports.needed()) {
       all.append(2, 0);
       cuda::launch(function_, shape, cuda::CudaStream::of(stream), all);
-      if (!options.stream)
+      if (options.wait)
         stream.synchronize();
       return;
     }
@@ -170,6 +177,18 @@ private:
 };
 
 } // namespace
+
+Stream &defaultStream(int device) {
+  // One per device, never destroyed.
+  static auto &mutex = *new std::mutex();
+  static auto &streams = *new std::vector<std::unique_ptr<Stream>>();
+  std::lock_guard lock(mutex);
+  if (streams.size() <= static_cast<size_t>(device))
+    streams.resize(device + 1);
+  if (!streams[device])
+    streams[device] = std::make_unique<Stream>(Device::cuda(device));
+  return *streams[device];
+}
 
 std::shared_ptr<Executable> makeSimExecutable(lower::KernelInfo info, std::span<const char> plan,
                                               std::span<const char> code) {

@@ -3,6 +3,7 @@
 // Tile IR to code for an NVIDIA GPU, or for the simulator of one, top to bottom.
 #include "tenon/compiler/target/cpu/CpuTarget.h"
 #include "tenon/compiler/target/nvidia/NvidiaTarget.h"
+#include "tenon/compiler/target/nvidia/ptx/Architecture.h"
 #include "tenon/compiler/target/nvidia/ptx/Assembler.h"
 #include "tenon/compiler/target/nvidia/ptx/ExpandMath.h"
 #include "tenon/compiler/target/nvidia/ptx/PtxEmitter.h"
@@ -42,19 +43,42 @@ LogicalResult expandMath(ModuleOp module) {
   return pm.run(module);
 }
 
-} // namespace
-
-bool isGpuPhase(std::string_view phase) {
-  return phase == "layouts" || phase == "threads" || phase == "ptx" || phase == "sass";
+/// The place of a kernel's threads, in words.
+std::string describeBlock(const std::string &name, const nvidia::BlockShape &block) {
+  std::string text = name + " runs in blocks of " + std::to_string(block.threads) + " threads";
+  if (block.cluster > 1)
+    text += ", " + std::to_string(block.cluster) + " of them a cluster for one program instance,";
+  return text + " with " + std::to_string(block.sharedBytes) + " bytes of shared memory";
 }
+
+/// What the assembler says of the PTX; nothing where there is none.
+std::vector<std::string> assemblyRemarks(const std::string &ptx, const std::string &architecture) {
+  std::optional<nvidia::AssemblyReport> assembly = nvidia::assemble(ptx, architecture);
+  if (!assembly)
+    return {};
+  std::string spills = "no spills";
+  if (assembly->spillStoreBytes || assembly->spillLoadBytes)
+    spills = "spills: " + std::to_string(assembly->spillStoreBytes) + " bytes of stores, " +
+             std::to_string(assembly->spillLoadBytes) + " of loads";
+  std::vector<std::string> remarks = {"ptxas for " + architecture + ": " + std::to_string(assembly->registers) +
+                                      " registers a thread, " + spills};
+  for (const std::string &warning : assembly->warnings)
+    remarks.push_back("ptxas for " + architecture + ": " + warning);
+  return remarks;
+}
+
+} // namespace
 
 std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp module, Target target,
                                              const CompileOptions &options, CompileReport &report, EmitRequest *emit) {
   auto stops = [&](const char *phase) { return emit && emit->phase == phase; };
+  (void)nvidia::architectureOf(options.gpu); // refuses unknown ones
+  if (options.stages < 0 || options.stages > 16)
+    throw Error("a loop's copies have 1 to 16 stages, not " + std::to_string(options.stages));
   Diagnostics diagnostics(context);
   {
     PhaseTimer timer(report, "simplify");
-    if (failed(simplifyTileIr(module)))
+    if (failed(simplifyTileIr(module, RandomBits::keep)))
       diagnostics.raise("simplify");
   }
   if (stops("simplified")) {
@@ -85,10 +109,12 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   nvidia::ThreadProgram program;
   {
     PhaseTimer timer(report, "threads");
-    program = nvidia::lowerToThreads(module, block, options.gpu);
+    program = options.stages ? nvidia::lowerToThreads(module, block, options.gpu, options.stages)
+                             : nvidia::lowerToThreads(module, block, options.gpu);
     if (!program.module || failed(expandMath(*program.module)))
       diagnostics.raise("threads");
   }
+  program.remarks.insert(program.remarks.begin(), describeBlock(code.info.name, program.block));
   report.remarks = code.info.remarks = program.remarks;
   code.info.gpu = {program.block.threads, program.block.cluster, program.block.sharedBytes, program.asserts,
                    program.prints};
@@ -112,6 +138,10 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   }
   if (stops("ptx")) {
     emit->text = ptx;
+    if (emit->assembles) {
+      PhaseTimer timer(report, "assemble");
+      llvm::append_range(report.remarks, assemblyRemarks(ptx, options.gpu));
+    }
     return std::nullopt;
   }
   if (stops("sass")) {

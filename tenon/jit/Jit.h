@@ -95,11 +95,13 @@ CompileReport prepare(const Kernel &kernel, const Arguments &arguments, const La
 /// The named points where compilation can stop and print, in order.
 struct PhaseInfo {
   std::string name, summary;
+  bool isGpu = false; ///< of NVIDIA GPUs (CompileOptions::gpu), whatever the target of the options
 };
 const std::vector<PhaseInfo> &compilePhases();
-/// The program as text after a phase.
+/// The program as text after a phase. `report` tells how it came to be; of phase "ptx" also, as a remark, what NVIDIA's
+/// assembler makes of it, where that is installed.
 std::string emit(const Kernel &kernel, const Arguments &arguments, std::string_view phase,
-                 const LaunchOptions &options = {});
+                 const LaunchOptions &options = {}, CompileReport *report = nullptr);
 
 } // namespace tenon
 #pragma GCC visibility pop

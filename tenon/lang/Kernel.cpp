@@ -15,7 +15,7 @@ struct Kernel::Definition {
   std::vector<KernelParameter> parameters;
   SourceLine where;
   Body body;
-  std::shared_ptr<void> compiled;
+  std::shared_ptr<void> compiled = std::make_shared<CompiledPlace>();
 };
 
 namespace {

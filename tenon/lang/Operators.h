@@ -127,7 +127,8 @@ Tile dot(const Tile &a, const Tile &b, std::source_location where = std::source_
 // Random numbers from a counter (Philox4x32-10): the same seed and counter give the same bits on every target.
 std::array<Tile, 4> philox(Arg seed, const Tile &counter,
                            std::source_location where = std::source_location::current());
-/// 32 random bits (u32) per counter.
+/// 32 random bits (u32) per counter c: word c % 4 of philox(seed, c / 4). Neighbouring elements with neighbouring
+/// counters share one evaluation of the generator, where philox has one for each element.
 Tile random_bits(Arg seed, const Tile &counter, std::source_location where = std::source_location::current());
 /// Uniform f32 in [0, 1), a multiple of 2^-24.
 Tile random_uniform(Arg seed, const Tile &counter, std::source_location where = std::source_location::current());

@@ -156,21 +156,35 @@ Tile scalar(const Tile &x, std::source_location where) {
 
 //===--- Random numbers -------------------------------------------------------------------------------------------===//
 
-std::array<Tile, 4> philox(Arg seed, const Tile &counter, std::source_location where) {
-  Tracer &t = Tracer::currentAt(where);
+namespace {
+
+/// The operands of the generator: seed and counter in 64 bits.
+std::pair<Value, Value> randomOperands(Tracer &t, Arg seed, const Tile &counter, std::source_location where) {
   Value key = seed.kind == Arg::Kind::tile ? materializeIndex(seed) : materialize(seed, DType::i64);
   if (key.getType().isIndex())
     key = t.create<tile::CastOp>(t.builder().getI64Type(), key, /*is_unsigned=*/false);
   if (!isInteger(counter.dtype()) || counter.shape(where).empty())
     throw Error(where, "the counter of random numbers is a tile of integers");
-  Value count = castTo(t.use(counter.handle()), counter.dtype(), DType::i64);
+  return {key, castTo(t.use(counter.handle()), counter.dtype(), DType::i64)};
+}
+
+} // namespace
+
+std::array<Tile, 4> philox(Arg seed, const Tile &counter, std::source_location where) {
+  Tracer &t = Tracer::currentAt(where);
+  auto [key, count] = randomOperands(t, seed, counter, where);
   Type word = tensorType(DType::u32, counter.shape());
   auto op = t.create<tile::PhiloxOp>(word, word, word, word, key, count);
   return {Tile(handleOf(op.getWord0(), DType::u32)), Tile(handleOf(op.getWord1(), DType::u32)),
           Tile(handleOf(op.getWord2(), DType::u32)), Tile(handleOf(op.getWord3(), DType::u32))};
 }
 
-Tile random_bits(Arg seed, const Tile &counter, std::source_location where) { return philox(seed, counter, where)[0]; }
+Tile random_bits(Arg seed, const Tile &counter, std::source_location where) {
+  Tracer &t = Tracer::currentAt(where);
+  auto [key, count] = randomOperands(t, seed, counter, where);
+  auto op = t.create<tile::RandomBitsOp>(tensorType(DType::u32, counter.shape()), key, count);
+  return Tile(handleOf(op.getBits(), DType::u32));
+}
 
 Tile random_uniform(Arg seed, const Tile &counter, std::source_location where) {
   Tracer::Pin pin(where);

@@ -10,12 +10,21 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace tenon {
+
+/// What Kernel::compiled() refers to from the start, so that threads may use it without a lock: the place of the
+/// just-in-time compiler's own object, which the first to need it makes.
+struct CompiledPlace {
+  std::once_flag once;
+  std::shared_ptr<void> object;
+};
 
 /// What a specialisation knows of one argument.
 struct ArgumentSpec {

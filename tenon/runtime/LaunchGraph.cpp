@@ -5,6 +5,7 @@
 #include "tenon/runtime/cuda/CudaStream.h"
 #include "tenon/runtime/cuda/Gpu.h"
 
+#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -35,7 +36,13 @@ LaunchGraph LaunchGraph::capture(Stream &stream, const std::function<void()> &qu
   cuda::Gpu &gpu = captured.gpu();
   auto impl = std::make_shared<Impl>(gpu);
   captured.beginCapture();
+  struct Keeping {
+    std::vector<Tensor> *outer;
+    explicit Keeping(std::vector<Tensor> &kept) : outer(std::exchange(cuda::CudaStream::keptByCapture, &kept)) {}
+    ~Keeping() { cuda::CudaStream::keptByCapture = outer; }
+  };
   try {
+    Keeping keeping(impl->kept);
     queue();
   } catch (...) {
     captured.endCapture(impl->graph);

@@ -472,17 +472,27 @@ void Tensor::checkInsideBuffer() const {
 }
 
 bool Tensor::hasDistinctElements() const {
-  // From the smallest stride up, each step must clear everything the smaller ones reach over.
-  std::vector<std::pair<uint64_t, uint64_t>> dims; // stride, size - 1
-  for (int d = 0; d < rank(); ++d)
-    if (size(d) > 1)
-      dims.push_back({static_cast<uint64_t>(std::abs(stride(d))), static_cast<uint64_t>(size(d)) - 1});
-  std::sort(dims.begin(), dims.end());
+  // From the smallest stride up, each step must clear everything the smaller ones reach over. Sorted by insertion from
+  // the last dimension on, which is in order already when the tensor is row-major.
+  struct Dim {
+    uint64_t step, count;
+  };
+  std::array<Dim, maxRank> dims;
+  size_t used = 0;
+  for (auto d = static_cast<size_t>(rank_); d-- > 0;) {
+    if (sizes_[d] <= 1)
+      continue;
+    auto step = static_cast<uint64_t>(std::abs(strides_[d]));
+    size_t at = used++;
+    for (; at > 0 && dims[at - 1].step > step; --at)
+      dims[at] = dims[at - 1];
+    dims[at] = {step, static_cast<uint64_t>(sizes_[d]) - 1};
+  }
   uint64_t reach = 0;
-  for (auto [step, count] : dims) {
-    if (step <= reach)
+  for (size_t i = 0; i < used; ++i) {
+    if (dims[i].step <= reach)
       return false;
-    reach += step * count;
+    reach += dims[i].step * dims[i].count;
   }
   return true;
 }

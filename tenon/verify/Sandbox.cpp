@@ -100,7 +100,7 @@ void Sandbox::allocate(const Problem &problem, Region &region, bool alternate) c
   bool hasFloats = std::any_of(region.members.begin(), region.members.end(), [&](size_t member) {
     return isFloat(problem.arguments[member].tensor().dtype());
   });
-  region.poison = static_cast<std::byte>(hasFloats ? 0xff : alternate ? 0x5a : 0xa5);
+  region.poison = static_cast<std::byte>(alternate ? 0x5a : hasFloats ? 0xff : 0xa5);
   findUses(problem, region);
   std::fill_n(region.begin - region.guard, bytes + 2 * region.guard, region.poison);
   if (region.uses.empty() && (region.use & read) && bytes > 0)

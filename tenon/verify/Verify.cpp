@@ -93,7 +93,8 @@ Verdict verifyNamed(const Problem &problem, const std::function<void(const Argum
     }
   };
 
-  // The second run starts from another poison, so that an integer that is right only because nobody wrote it shows.
+  // The second run starts from another poison, so that an integer or a NaN that is right only because nobody wrote it
+  // shows.
   Sandbox first(problem, /*alternate=*/false);
   runIn(first);
   if (!verdict.reason.empty())

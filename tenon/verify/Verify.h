@@ -14,8 +14,8 @@
 ///     max|out - ref| <= 2 * max|plain - ref| + 2 * max|ref + 0.3 - 0.3 - ref|      (the last in the output's type)
 /// where 0.3 gives way to max|ref| if that is smaller (or small outputs would hardly be checked), and the last term is at
 /// least one unit in the last place of the largest |ref| (for few elements it can be zero by chance, which would ask for
-/// equality). NaN and infinity must stand where the reference has them. Before each run outputs are poisoned (NaN, or a
-/// pattern for integers), surrounded by guard zones that must survive, and inputs must be unchanged afterwards; two runs
+/// equality). NaN and infinity must stand where the reference has them. Before each run outputs are poisoned (NaN, or
+/// another pattern), surrounded by guard zones that must survive, and inputs must be unchanged afterwards; two runs
 /// must agree bit for bit where the problem promises determinism.
 #pragma GCC visibility push(default) // libtenon exports what follows
 namespace tenon {

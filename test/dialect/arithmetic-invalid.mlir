@@ -103,3 +103,19 @@ func.func @philox_words(%s: i64, %c: tensor<4xi64>) {
   %w:4 = tile.philox %s, %c : tensor<4xi64> -> tensor<4xi32>, tensor<4xi64>, tensor<4xi32>, tensor<4xi32>
   return
 }
+
+// -----
+
+func.func @random_bits_shape(%s: i64, %c: tensor<4xi64>) {
+  // expected-error@+1 {{'tile.random_bits' op the result must have the shape of the counter}}
+  %b = tile.random_bits %s, %c : tensor<4xi64> -> tensor<8xi32>
+  return
+}
+
+// -----
+
+func.func @random_bits_counter(%s: i64, %c: tensor<4xi32>) {
+  // expected-error@+1 {{'tile.random_bits' op operand #1 must be statically shaped tensor of 64-bit signless integer values, but got 'tensor<4xi32>'}}
+  %b = tile.random_bits %s, %c : tensor<4xi32> -> tensor<4xi32>
+  return
+}

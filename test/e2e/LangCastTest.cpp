@@ -134,8 +134,7 @@ TEST_P(ConversionsFrom, EveryType) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ConversionsFrom,
-                         testing::Combine(testing::Values(Target::cpu, Target::interpreter),
-                                          testing::ValuesIn(allDTypes)),
+                         testing::Combine(testing::ValuesIn(everyTarget), testing::ValuesIn(allDTypes)),
                          [](const auto &info) {
                            return std::string(nameOf(std::get<0>(info.param))) + "_" +
                                   std::string(nameOf(std::get<1>(info.param)));

@@ -130,8 +130,14 @@ TEST(Compiling, UnknownInstructionSet) {
 
 TEST(Compiling, PhasesPrint) {
   Tensor x = Tensor::zeros(f32, {8}), y = Tensor::zeros(f32, {8});
-  for (const PhaseInfo &phase : compilePhases())
-    EXPECT_FALSE(emit(makeAdd(1), {x, y}, phase.name).empty()) << phase.name;
+  for (const PhaseInfo &phase : compilePhases()) {
+    try {
+      EXPECT_FALSE(emit(makeAdd(1), {x, y}, phase.name).empty()) << phase.name;
+    } catch (const Error &error) { // the disassembler is not Tenon's
+      EXPECT_EQ(phase.name, "sass") << error.what();
+      expectParts(error.what(), {"machine code can be shown only where NVIDIA's assembler and disassembler are"});
+    }
+  }
   expectParts(emit(makeAdd(1), {x, y}, "tile"), {"func.func @add", "tile.load", "tile.store", "tile.grid"});
   expectParts(errorOf([&] { emit(makeAdd(1), {x, y}, "sass9"); }), {"unknown phase 'sass9'", "tile", "asm"});
 }

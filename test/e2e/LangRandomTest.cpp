@@ -24,6 +24,9 @@ std::array<uint32_t, 4> philoxReference(uint64_t key, uint64_t counter) {
   return c;
 }
 
+/// The rule of random_bits: four counters to an evaluation of the generator.
+uint32_t bitsReference(uint64_t seed, uint64_t counter) { return philoxReference(seed, counter / 4)[counter % 4]; }
+
 Kernel words("words(c, y, seed)", [](View c, View y, Index seed) {
   auto four = philox(seed, c.load({0}, {21}));
   for (int64_t w = 0; w < 4; ++w)
@@ -74,7 +77,7 @@ TEST_P(Random, UniformIsFlat) {
     double value = y.get({i});
     ASSERT_GE(value, 0);
     ASSERT_LT(value, 1);
-    ASSERT_EQ(value, (philoxReference(42, i)[0] >> 8) * 0x1p-24);
+    ASSERT_EQ(value, (bitsReference(42, i) >> 8) * 0x1p-24);
     ++bins[static_cast<size_t>(value * 16)];
     total += value;
   }
@@ -121,6 +124,62 @@ TEST_P(Random, BitsDoNotDependOnTheTiling) {
   run(kernel, {a}, {{"tile", 7}});
   run(kernel, {b}, {{"tile", 64}});
   EXPECT_EQ(intsOf(a), intsOf(b));
+}
+
+TEST_P(Random, KnownAnswerOfBits) {
+  // The words of the published vector, one after the other.
+  Kernel kernel("bits(y)", [](View y) { y.store({0}, random_bits(0, iota(i32, {5}, 0))); });
+  Tensor y = Tensor::zeros(u32, {5});
+  run(kernel, {y});
+  EXPECT_EQ(intsOf(y), (std::vector<int64_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8, bitsReference(0, 4)}));
+}
+
+TEST_P(Random, BitsOfCountersHoweverAligned) {
+  // Rows of a multiple of 4, of 2 and of 1 elements, from counters that are or are not multiples; element types whose
+  // vectors hold 16, 4 and 2; a tile whose edge cuts a group of four.
+  Kernel kernel("bits(y, first, seed, rows, cols)", [](View y, Index first, Index seed, Param rows, Param cols) {
+    auto [i, j] = grid(cdiv(y.size(0), rows), cdiv(y.size(1), cols));
+    Tile row = iota(i64, {rows, 1}, 0) + i * rows, column = iota(i32, {1, cols}, 1).to(i64) + j * cols;
+    y.store({i * rows, j * cols}, random_bits(seed, row * y.size(1) + column + first).to(y.dtype()));
+  });
+  for (DType type : {u8, u32, u64})
+    for (int64_t columns : {64, 48, 20, 18, 17})
+      for (int64_t first : {int64_t(0), int64_t(4), int64_t(6), int64_t(-3), int64_t(0x3fffffff0)}) {
+        Tensor y = Tensor::zeros(type, {6, columns});
+        run(kernel, {y, first, 0x123456789}, {{"rows", 4}, {"cols", columns == 48 ? 23 : 16}});
+        for (int64_t i = 0; i < 6; ++i)
+          for (int64_t j = 0; j < columns; ++j) {
+            uint32_t bits = bitsReference(0x123456789, static_cast<uint64_t>(first + i * columns + j));
+            ASSERT_EQ(y.getInt({i, j}), type == u8 ? bits & 255 : bits)
+                << nameOf(type) << " " << i << ", " << j << " of " << columns << " columns from " << first;
+          }
+      }
+}
+
+TEST_P(Random, BitsOfCountersThatAreNotNeighbours) {
+  // Along the other dimension, reversed, doubled, transposed, wrapped in 32 bits, and from memory.
+  Kernel kernel("bits(c, y)", [](View c, View y) {
+    Tile down = iota(i64, {16, 8}, 0), across = iota(i64, {16, 8}, 1);
+    Tile counters[] = {across * 16 + down, 127 - across - down * 8, (across + down * 8) * 2,
+                       transpose(iota(i64, {8, 16}, 1) + iota(i64, {8, 16}, 0) * 16),
+                       (iota(u32, {16, 8}, 1) + 0xfffffffc).to(i64) + down * 8, c.load({0, 0}, {16, 8})};
+    for (int64_t n = 0; n < 6; ++n) {
+      y.store({n, 0, 0}, reshape(random_bits(3, counters[n]), {1, 16, 8}));
+      y.store({n + 6, 0, 0}, reshape(counters[n].to(u32), {1, 16, 8}));
+    }
+  });
+  Tensor c = Tensor::zeros(i64, {16, 8}), y = Tensor::zeros(u32, {12, 16, 8});
+  for (int64_t i = 0; i < 128; ++i)
+    c.setInt({i / 8, i % 8}, i * i);
+  run(kernel, {c, y});
+  for (int64_t n = 0; n < 6; ++n)
+    for (int64_t i = 0; i < 16; ++i)
+      for (int64_t j = 0; j < 8; ++j) {
+        int64_t expected[] = {j * 16 + i,      127 - j - i * 8, (j + i * 8) * 2,
+                              i + j * 16,      int64_t(uint32_t(j + 0xfffffffc)) + i * 8, (i * 8 + j) * (i * 8 + j)};
+        ASSERT_EQ(y.getInt({n + 6, i, j}), static_cast<uint32_t>(expected[n]));
+        ASSERT_EQ(y.getInt({n, i, j}), bitsReference(3, expected[n])) << n << ": " << i << ", " << j;
+      }
 }
 
 TENON_ON_EACH_TARGET(Random);

@@ -28,8 +28,11 @@ protected:
   }
 };
 
+/// Where a kernel runs without a device. ctest runs the simulator's tests, those with "sim" in their names, apart.
+inline constexpr Target everyTarget[] = {Target::cpu, Target::interpreter, Target::sim};
+
 #define TENON_ON_EACH_TARGET(Suite)                                                                                    \
-  INSTANTIATE_TEST_SUITE_P(Targets, Suite, testing::Values(Target::cpu, Target::interpreter),                          \
+  INSTANTIATE_TEST_SUITE_P(Targets, Suite, testing::ValuesIn(everyTarget),                                             \
                            [](const auto &info) { return std::string(nameOf(info.param)); })
 
 /// Calls visit(index) for every index of a shape, in row-major order.

@@ -13,7 +13,7 @@ using namespace tenon;
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr Target targets[] = {Target::cpu, Target::interpreter};
+constexpr Target targets[] = {Target::cpu, Target::interpreter, Target::sim};
 
 LaunchOptions optionsFor(const Params &params, Target target) {
   LaunchOptions options;
@@ -390,7 +390,11 @@ TEST(ZooDropout, DoesNotDependOnTileSizes) {
 }
 
 TEST(ZooDropout, ReferencePhiloxMatchesThePublishedVector) {
-  EXPECT_EQ(zoo::philoxWord(0, 0), 0x6627e8d5u); // Random123's known-answer test for zero key and counter
+  // Random123's known-answer test for zero key and counter.
+  std::array<uint32_t, 4> published = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+  EXPECT_EQ(zoo::philoxWords(0, 0), published);
+  for (uint64_t position = 0; position < 4; ++position)
+    EXPECT_EQ(zoo::randomWord(0, position), published[position]);
 }
 
 TEST(ZooDropout, DropsAboutAsManyAsAsked) {

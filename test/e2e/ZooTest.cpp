@@ -36,7 +36,7 @@ std::vector<Case> casesWhere(const std::function<bool(const Case &)> &wanted) {
   return cases;
 }
 
-/// The interpreter is about a thousand times slower than compiled code.
+/// The interpreter and the simulator are about a thousand times slower than compiled code.
 bool isSmall(const Case &c) {
   Problem problem = c.problem();
   return problem.flops <= 3e5 && problem.bytes <= 5e5;
@@ -58,6 +58,11 @@ class OnInterpreter : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Zoo, OnInterpreter, testing::ValuesIn(casesWhere(isSmall)), nameOfCase);
 
 TEST_P(OnInterpreter, AgreesWithTheReference) { expectRight(GetParam(), Target::interpreter); }
+
+class OnSimulator : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Zoo, OnSimulator, testing::ValuesIn(casesWhere(isSmall)), nameOfCase);
+
+TEST_P(OnSimulator, AgreesWithTheReference) { expectRight(GetParam(), Target::sim); }
 
 class AsPlainLoop : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Zoo, AsPlainLoop,

@@ -17,6 +17,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -53,6 +54,17 @@ bool hasLooseZeros(ModuleOp module) {
         return llvm::isa<arith::MaxNumFOp, arith::MinNumFOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+/// A GPU's quotient of two small floats may be an ulp off where it is rounded further; its product is not.
+void replaceDivisions(ModuleOp module) {
+  module.walk([](arith::DivFOp op) {
+    if (getElementTypeOrSelf(op.getType()).isF64())
+      return;
+    OpBuilder b(op);
+    op.replaceAllUsesWith(b.create<arith::MulFOp>(op.getLoc(), op.getLhs(), op.getRhs()).getResult());
+    op.erase();
+  });
 }
 
 LogicalResult runPass(ModuleOp module, std::unique_ptr<Pass> pass) {
@@ -97,24 +109,34 @@ std::optional<std::string> transform(ModuleOp module, const std::string &pass) {
 }
 
 struct Variant {
-  std::string isa;
+  Target target = Target::cpu;
+  std::string isa = "native";
   int threads = 1;
-  bool noOverlap = false, noUnit = false;
+  int warps = 0, cluster = 0, stages = 0;
+  bool noOverlap = false, noUnit = false, noFacts = false;
 };
 
 Variant parseVariant(const std::string &check) {
   Variant variant;
   SmallVector<StringRef> parts;
   StringRef(check).split(parts, '/');
+  variant.target = parts[0] == "sim" ? Target::sim : Target::cpu;
   for (StringRef part : ArrayRef<StringRef>(parts).drop_front()) {
-    if (part == "t1" || part == "t2")
-      variant.threads = part == "t2" ? 2 : 1;
-    else if (part == "no-overlap")
+    StringRef number = part.drop_front();
+    bool counts = !number.empty() && llvm::all_of(number, llvm::isDigit);
+    if (part == "no-overlap")
       variant.noOverlap = true;
     else if (part == "no-unit")
       variant.noUnit = true;
-    else
+    else if (part == "no-facts")
+      variant.noFacts = true;
+    else if (!counts)
       variant.isa = part.str();
+    else
+      (part[0] == 't'   ? variant.threads
+       : part[0] == 'w' ? variant.warps
+       : part[0] == 'c' ? variant.cluster
+                        : variant.stages) = std::stoi(number.str());
   }
   return variant;
 }
@@ -125,8 +147,29 @@ bool haveDistinctElements(ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
       .hasDistinctElements();
 }
 
+/// As many warps as asked for, or more: hundreds of registers per tile are slow to compile and show nothing new.
+int warpsFor(func::FuncOp kernel, int wanted) {
+  int64_t largest = 1;
+  kernel.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (auto tile = llvm::dyn_cast<RankedTensorType>(type))
+        largest = std::max(largest, tile.getNumElements());
+  });
+  constexpr int64_t perWarp = 32 * 64;
+  return wanted == 0 ? 0 : std::max<int>(wanted, llvm::PowerOf2Ceil((largest + perWarp - 1) / perWarp));
+}
+
+/// The powers of two, up to 16, in an argument's words: what a launch on a GPU would find out.
+std::vector<int64_t> divisors(ArrayRef<int64_t> words) {
+  std::vector<int64_t> found;
+  for (int64_t word : words)
+    found.push_back(word ? std::min<int64_t>(word & -word, 16) : 16);
+  return found;
+}
+
 /// Throws what compilation throws. With `emit`, null.
-std::shared_ptr<jit::Executable> compile(ModuleOp program, const Variant &variant, jit::EmitRequest *emit) {
+std::shared_ptr<jit::Executable> compile(ModuleOp program, const Variant &variant, ArrayRef<int64_t> words,
+                                         jit::EmitRequest *emit) {
   auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
   tile::loadTileDialects(*context);
   auto module = parseSourceString<ModuleOp>(printed(program), ParserConfig(context.get()));
@@ -140,6 +183,12 @@ std::shared_ptr<jit::Executable> compile(ModuleOp program, const Variant &varian
     auto strides = kernel.getArgAttrOfType<DenseI64ArrayAttr>(i, stridesAttr);
     if (sizes && strides && haveDistinctElements(sizes, strides)) // what a launch would find out
       kernel.setArgAttr(i, tile::distinctAttr, UnitAttr::get(context.get()));
+    auto view = llvm::dyn_cast<tile::ViewType>(kernel.getArgumentTypes()[i]);
+    size_t count = view ? 1 + 2 * view.getRank() : 1;
+    if (variant.target == Target::sim && !variant.noFacts && (view || kernel.getArgumentTypes()[i].isIndex()))
+      kernel.setArgAttr(i, tile::divisibleAttr,
+                        DenseI64ArrayAttr::get(context.get(), divisors(words.take_front(count))));
+    words = words.drop_front(count);
   }
   if (variant.noUnit)
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
@@ -147,23 +196,39 @@ std::shared_ptr<jit::Executable> compile(ModuleOp program, const Variant &varian
   CompileOptions options;
   options.isa = variant.isa;
   options.useDiskCache = false;
+  options.warps = warpsFor(kernel, variant.warps);
+  options.cluster = variant.cluster;
+  options.stages = variant.stages;
   CompileReport report;
-  auto executable = jit::compileTileIr(std::move(context), std::move(module), Target::cpu, options, report, emit);
+  auto executable = jit::compileTileIr(std::move(context), std::move(module), variant.target, options, report, emit);
   for (const auto &phase : report.phases)
     times()[phase.name] += phase.milliseconds;
   return executable;
 }
 
-/// Compiles and launches as Launch.cpp does. Returns what went wrong or "".
-std::string runOnCpu(ModuleOp program, const Variant &variant, Launch &launch, std::string &guardDamage) {
+/// A cluster is for the programs that can be spread over one.
+std::shared_ptr<jit::Executable> compileOrWithoutCluster(ModuleOp program, Variant variant, ArrayRef<int64_t> words) {
   try {
-    auto executable = compile(program, variant, nullptr);
+    return compile(program, variant, words, nullptr);
+  } catch (const Error &error) {
+    if (!variant.cluster || !StringRef(error.what()).contains("cannot be spread over a cluster"))
+      throw;
+    variant.cluster = 0;
+    return compile(program, variant, words, nullptr);
+  }
+}
+
+/// Compiles and launches as Launch.cpp does. Returns what went wrong or "".
+std::string runCompiled(ModuleOp program, const Variant &variant, Launch &launch, std::string &guardDamage) {
+  try {
+    auto executable = compileOrWithoutCluster(program, variant, launch.words());
     launch.reset();
     std::vector<int64_t> words = launch.words();
     jit::Executable::Plan plan = executable->plan(words);
     interpret::LaunchPlan expected = interpret::planLaunch(kernelOf(program), words);
     if (!std::equal(plan.grid, plan.grid + 3, expected.grid) || plan.refusal.empty() != expected.refusal.empty() ||
-        plan.workspaces != expected.workspaces)
+        !std::ranges::equal(plan.workspaces, expected.workspaces,
+                            [](const auto &ours, const auto &theirs) { return std::ranges::equal(ours, theirs); }))
       return "the plan of the launch differs from the interpreter's";
     if (!plan.refusal.empty() || llvm::any_of(plan.grid, [](int64_t extent) { return extent <= 0; }))
       return "";
@@ -207,6 +272,13 @@ std::string printed(ModuleOp module) {
 std::vector<std::string> checksFor(uint64_t seed, bool all) {
   std::vector<std::string> checks = {"round-trip", "canonicalize", "cse", "expand-random", "simplify"};
   Random random(seed ^ 0x5eed);
+  if (!all)
+    checks.push_back(std::string("sim/") + random.pick({"w0", "w1", "w2", "w4", "w8"}) +
+                     random.pick({"", "", "/c2", "/c4"}) + random.pick({"", "/s1", "/s2", "/s4"}) +
+                     random.pick({"", "/no-overlap"}) + random.pick({"", "", "", "/no-unit", "/no-facts"}));
+  else
+    for (const char *form : {"w0", "w1", "w2/c2", "w4/s1", "w8/no-overlap", "w4/no-facts", "w2/no-unit", "w16/c4"})
+      checks.push_back(std::string("sim/") + form);
   static const bool hasAvx512 = cpu::selectIsa("native").name == "avx512";
   static const bool hasAvx2 = cpu::selectIsa("native").name != "baseline";
   std::vector<std::string> isas = {"baseline"};
@@ -233,11 +305,13 @@ std::optional<Failure> runCheck(ModuleOp program, const std::string &check) {
     std::string wrong = checkRoundTrip(program);
     return wrong.empty() ? std::nullopt : std::optional(fail("error", wrong));
   }
-  bool isCpu = StringRef(check).starts_with("cpu/");
+  bool isSim = StringRef(check).starts_with("sim/"), isCompiled = isSim || StringRef(check).starts_with("cpu/");
   OwningOpRef<ModuleOp> reference(program.clone());
   if (hasExpandableMath(program)) // what every target computes, constant or not; the interpreter's own are close to it
     if (auto wrong = transform(*reference, "expand-math"))
       return fail("error", *wrong);
+  if (isSim)
+    replaceDivisions(*reference);
   Launch launch(kernelOf(program));
   if (!launch.error().empty())
     return fail("error", launch.error());
@@ -245,11 +319,11 @@ std::optional<Failure> runCheck(ModuleOp program, const std::string &check) {
     return fail("error", "interpreter: " + wrong);
   Snapshot expected = launch.snapshot();
 
-  if (isCpu) {
+  if (isCompiled) {
     Variant variant = parseVariant(check);
     variant.noOverlap &= !launch.sharesMemory();
     std::string damage;
-    if (std::string wrong = runOnCpu(program, variant, launch, damage); !wrong.empty())
+    if (std::string wrong = runCompiled(isSim ? *reference : program, variant, launch, damage); !wrong.empty())
       return fail("error", wrong);
     if (!damage.empty())
       return fail("mismatch", damage);
@@ -268,7 +342,7 @@ std::optional<Failure> runCheck(ModuleOp program, const std::string &check) {
 std::string emitted(ModuleOp program, const std::string &check, const std::string &phase) {
   jit::EmitRequest request{phase, ""};
   try {
-    compile(program, parseVariant(check), &request);
+    compile(program, parseVariant(check), Launch(kernelOf(program)).words(), &request);
   } catch (const std::exception &error) {
     return error.what();
   }

@@ -3,7 +3,8 @@
 // The differential fuzzer of Tile IR: random programs (ProgramGenerator.h), each put through the checks of
 // Differential.h.
 //
-//     fuzz-programs --seed 1 --count 2100                 what ctest runs: the same programs every time
+//     fuzz-programs --seed 1 --count 2100 --skip sim/     what ctest runs: the same programs every time
+//     fuzz-programs --seed 1 --count 600 --check sim/     and fewer of them in the simulator of a GPU
 //     fuzz-programs --seed $RANDOM$RANDOM --seconds 3600 --all-variants
 //                                                         soak: new programs for an hour, each check in every form
 //     fuzz-programs --seed 42 --count 1 --print           look at one program
@@ -45,7 +46,7 @@ struct Options {
   uint64_t seed = 1;
   uint64_t count = 100;
   double seconds = 0;
-  std::string check, replay, emit;
+  std::string check, skip, replay, emit;
   bool allVariants = false, print = false, noShrink = false;
   int maxFailures = 5, attempts = 400;
 };
@@ -57,7 +58,7 @@ struct Report {
     uint64_t count;
   };
   uint64_t current;  ///< the program it is at
-  uint64_t programs, checks, cpuChecks;
+  uint64_t programs, checks, cpuChecks, simChecks;
   char check[64], kind[16], detail[2048];
   Line ops[256], phases[32];
 
@@ -114,21 +115,27 @@ std::optional<Failure> inChild(Report &report, llvm::function_ref<std::optional<
                  signal ? strsignal(signal) : "exit status " + std::to_string(WEXITSTATUS(status))};
 }
 
-std::optional<Failure> checkProgram(ModuleOp program, const std::vector<std::string> &checks, const std::string &only,
-                                    Report &report) {
+std::optional<Failure> checkProgram(ModuleOp program, const std::vector<std::string> &checks, Report &report) {
   for (const std::string &check : checks) {
-    if (!only.empty() && !llvm::StringRef(check).starts_with(only))
-      continue;
     Report::set(report.check, check);
     alarm(checkSeconds);
     std::optional<Failure> failure = runCheck(program, check);
     alarm(0);
     ++report.checks;
     report.cpuChecks += llvm::StringRef(check).starts_with("cpu/");
+    report.simChecks += llvm::StringRef(check).starts_with("sim/");
     if (failure)
       return failure;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> wantedChecks(uint64_t seed, bool all, const Options &options) {
+  std::vector<std::string> checks = checksFor(seed, all);
+  llvm::erase_if(checks, [&](llvm::StringRef check) {
+    return !check.starts_with(options.check) || (!options.skip.empty() && check.starts_with(options.skip));
+  });
+  return checks;
 }
 
 void countOps(ModuleOp program, Report &report) {
@@ -145,7 +152,7 @@ void explain(ModuleOp program, const std::string &name, const Failure &failure, 
   Report &scratch = *makeReport();
   Failure last = failure;
   auto stillFails = [&](ModuleOp candidate) {
-    auto found = inChild(scratch, [&] { return checkProgram(candidate, {failure.check}, "", scratch); });
+    auto found = inChild(scratch, [&] { return checkProgram(candidate, {failure.check}, scratch); });
     // An error must stay the same error: its first words say which.
     bool same = found && found->kind == failure.kind &&
                 (failure.kind != "error" || found->detail.substr(0, 24) == failure.detail.substr(0, 24));
@@ -186,7 +193,7 @@ int replay(const Options &options, Report &report) {
         llvm::outs() << emitted(*program, options.check, options.emit) << "\n";
         return std::nullopt;
       }
-      return checkProgram(*program, checksFor(0, /*all=*/true), options.check, report);
+      return checkProgram(*program, wantedChecks(0, /*all=*/true, options), report);
     });
     if (failure) {
       llvm::outs() << "FAILED " << file.string() << ", check " << failure->check << ", " << failure->kind << ": "
@@ -219,7 +226,7 @@ int fuzz(const Options &options, Report &report) {
           llvm::outs() << printed(*program) << "\n";
         countOps(*program, report);
         ++report.programs;
-        if (auto found = checkProgram(*program, checksFor(seedOf(i), options.allVariants), options.check, report))
+        if (auto found = checkProgram(*program, wantedChecks(seedOf(i), options.allVariants, options), report))
           return found;
       }
       for (auto [i, phase] : llvm::enumerate(compileTimes())) {
@@ -242,7 +249,7 @@ int fuzz(const Options &options, Report &report) {
       break;
   }
   llvm::outs() << "seed " << options.seed << ": " << report.programs << " programs, " << report.checks << " checks, "
-               << report.cpuChecks << " of them on the CPU, " << failures << " failed, "
+               << report.cpuChecks << " of them on the CPU, " << report.simChecks << " in the simulator, " << failures << " failed, "
                << llvm::format("%.0f", elapsed()) << " s\n";
   std::vector<Report::Line> lines;
   for (const Report::Line &line : report.ops)
@@ -270,11 +277,12 @@ int main(int argc, char **argv) {
   app.add_option("--count", options.count, "number of programs");
   app.add_option("--seconds", options.seconds, "run this long instead");
   app.add_option("--check", options.check, "only checks whose name starts so: round-trip, canonicalize, cpu/avx2, ...");
+  app.add_option("--skip", options.skip, "no checks whose name starts so");
   app.add_option("--replay", options.replay, "a file or folder of programs to check before the random ones");
-  app.add_option("--emit", options.emit, "with --replay FILE --check cpu/...: print the program after this phase");
+  app.add_option("--emit", options.emit, "with --replay FILE --check cpu/... or sim/...: print the program after this phase");
   app.add_option("--max-failures", options.maxFailures, "stop after this many");
   app.add_option("--attempts", options.attempts, "of shrinking");
-  app.add_flag("--all-variants", options.allVariants, "every form of the CPU check instead of one per program");
+  app.add_flag("--all-variants", options.allVariants, "many forms of each target's check instead of one per program");
   app.add_flag("--print", options.print, "the programs");
   app.add_flag("--no-shrink", options.noShrink, "report failing programs as generated");
   try {

@@ -296,6 +296,10 @@ void ProgramGenerator::philox() {
   Value seed = scalarOf(b_.getI64Type());
   Value counter = tileOf(shape, b_.getI64Type());
   Type word = tileType(shape, b_.getI32Type());
+  if (random_.chance(60)) {
+    keep(b_.create<tile::RandomBitsOp>(word, seed, counter));
+    return;
+  }
   auto op = b_.create<tile::PhiloxOp>(word, word, word, word, seed, counter);
   for (Value result : op.getResults())
     if (random_.chance(60))

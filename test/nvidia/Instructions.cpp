@@ -3,6 +3,7 @@
 
 #include "test/nvidia/KernelText.h"
 
+#include <bit>
 #include <cmath>
 #include <cstdio>
 
@@ -49,6 +50,14 @@ int64_t rank(uint64_t bits, Format format) {
   return bits & sign ? -magnitude : magnitude;
 }
 
+/// Whether two numbers that are not NaN are as close as the test allows. With a tolerance of 0 the sign of zero counts.
+bool isClose(uint64_t want, uint64_t got, const InstructionTest &test, Format format) {
+  if (test.ulps > 0 && std::abs(double(rank(want, format)) - double(rank(got, format))) <= test.ulps)
+    return true;
+  auto number = [](uint64_t bits) { return std::bit_cast<float>(uint32_t(bits)); };
+  return test.absolute > 0 && std::abs(number(want) - number(got)) <= test.absolute;
+}
+
 } // namespace
 
 std::vector<InstructionTest> instructionTests() {
@@ -72,11 +81,10 @@ std::string difference(const InstructionTest &test, const std::vector<uint8_t> &
     if (want == got)
       continue;
     if (test.compare != Compare::Bits) {
-      if (isNan(want, format) && isNan(got, format))
+      bool wantNan = isNan(want, format), gotNan = isNan(got, format);
+      if (wantNan && gotNan)
         continue;
-      // With a tolerance of 0 the sign of zero counts as well.
-      if (test.ulps > 0 && !isNan(want, format) && !isNan(got, format) &&
-          std::abs(double(rank(want, format)) - double(rank(got, format))) <= test.ulps)
+      if (!wantNan && !gotNan && isClose(want, got, test, format))
         continue;
     }
     char text[160];

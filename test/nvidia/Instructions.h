@@ -2,7 +2,7 @@
 //
 // One-instruction kernels: for each op of the nvidia dialect a thread function that reads its operands from global
 // memory and writes what the op gives back there. Run on a GPU their outputs say what the hardware does; run on the
-// simulator they say what we believe. test/nvidia/recorded/<name>.bin holds the former, once recorded (test/gpu/).
+// simulator they say what we believe. test/nvidia/recorded.tar holds the former, as <name>.bin, once recorded (test/gpu/).
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ struct InstructionTest {
   int minimumArchitecture = 80; // 80, 89, 90
   Compare compare = Compare::Bits;
   double ulps = 0;
+  double absolute = 0; // f32: so much is allowed besides, where the unit's error is not relative
 };
 
 /// All of them, the same at every call.

@@ -108,9 +108,10 @@ public:
     test.minimumArchitecture = std::max(test.minimumArchitecture, architecture);
     return *this;
   }
-  KernelText &compare(Compare how, double ulps = 0) {
+  KernelText &compare(Compare how, double ulps = 0, double absolute = 0) {
     test.compare = how;
     test.ulps = ulps;
+    test.absolute = absolute;
     return *this;
   }
 

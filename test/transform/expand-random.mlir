@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tenon-opt -tenon-expand-random %s | FileCheck %s
 // RUN: tenon-opt -tenon-expand-random -canonicalize -cse %s | FileCheck %s --check-prefix=SIMPLE
+// RUN: tenon-opt '-tenon-expand-random=keep-random-bits' %s | FileCheck %s --check-prefix=KEEP
 
 // The key is the seed, the counter fills the low two words of four.
 // CHECK-LABEL: func.func @philox
@@ -43,4 +44,39 @@ func.func @known_answer() -> (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tenso
   %counter = arith.constant dense<0> : tensor<1xi64>
   %w:4 = tile.philox %seed, %counter : tensor<1xi64> -> tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>
   return %w#0, %w#1, %w#2, %w#3 : tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>
+}
+
+// One word of the block counter / 4, by the low bits of the counter.
+// CHECK-LABEL: func.func @bits
+// CHECK-SAME: (%[[SEED:.*]]: i64, %[[COUNTER:.*]]: tensor<8xi64>)
+// KEEP-LABEL: func.func @bits
+func.func @bits(%seed: i64, %counter: tensor<8xi64>) -> (tensor<8xi32>, tensor<8xi32>) {
+  // CHECK-NOT: tile.random_bits
+  // CHECK: %[[C2:.*]] = arith.constant dense<2> : tensor<8xi64>
+  // CHECK: %[[BLOCK:.*]] = arith.shrui %[[COUNTER]], %[[C2]]
+  // CHECK: arith.trunci %[[BLOCK]]
+  // CHECK-COUNT-20: arith.muli
+  // CHECK: %[[LOW:.*]] = arith.andi %[[COUNTER]], %{{.*}}
+  // CHECK: %[[ODD:.*]] = arith.cmpi ne, %[[LOW]]
+  // CHECK: %[[FIRST:.*]] = arith.select %[[ODD]]
+  // CHECK: %[[SECOND:.*]] = arith.select %[[ODD]]
+  // CHECK: arith.select %{{.*}}, %[[SECOND]], %[[FIRST]]
+  // A target that shares evaluations keeps it; tile.philox is expanded all the same.
+  // KEEP: tile.random_bits
+  // KEEP-NOT: tile.philox
+  // KEEP: return
+  %bits = tile.random_bits %seed, %counter : tensor<8xi64> -> tensor<8xi32>
+  %w:4 = tile.philox %seed, %counter : tensor<8xi64> -> tensor<8xi32>, tensor<8xi32>, tensor<8xi32>, tensor<8xi32>
+  return %bits, %w#0 : tensor<8xi32>, tensor<8xi32>
+}
+
+// The first four counters are the four words of the first block: the published vector again.
+// SIMPLE-LABEL: func.func @known_bits
+func.func @known_bits() -> tensor<4xi32> {
+  // SIMPLE: %[[BITS:.*]] = arith.constant dense<[1713891541, -513161843, -1135104948, -1694442536]> : tensor<4xi32>
+  // SIMPLE: return %[[BITS]]
+  %seed = arith.constant 0 : i64
+  %counter = arith.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
+  %bits = tile.random_bits %seed, %counter : tensor<4xi64> -> tensor<4xi32>
+  return %bits : tensor<4xi32>
 }

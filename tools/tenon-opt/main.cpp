@@ -9,6 +9,7 @@
 #include "tenon/compiler/target/cpu/Passes.h"
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
 #include "tenon/compiler/target/nvidia/ptx/ExpandMath.h"
+#include "tenon/compiler/target/nvidia/threads/Passes.h"
 #include "tenon/compiler/transform/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,6 +34,7 @@ int main(int argc, char **argv) {
 
   tenon::registerTransformPasses();
   tenon::cpu::registerCpuPasses();
+  tenon::nvidia::registerThreadPasses();
   tenon::nvidia::registerPtxPasses();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();

@@ -207,7 +207,7 @@ Table::Cell peerCell(const GpuFigures &figures, const char *name) {
 Table caseTable() {
   using enum Table::Align;
   using enum Table::Narrow;
-  return Table({{"case", left, shrinks, "softmax 16384x8192 graph"},
+  return Table({{"case", left, shrinks, "cross_entropy 4096x128256"},
                 {"time", right, stays, "100.0 us ±0.5%"},
                 {"GB/s", right, stays, "4000"},
                 {"of bandwidth", right, stays, "0.95 [0.95, 0.95]"},
@@ -295,7 +295,10 @@ private:
     report_.set("gpu", gpuProperties(0));
     report_.set("gpu_state_before", gpuState(0));
     report_.set("commit", commitText());
-    report_.set("build", jit::buildId());
+    std::string build;
+    for (unsigned char byte : jit::buildId())
+      build += fmt::format("{:02x}", byte);
+    report_.set("build", build);
     report_.set("versions", nullptr);
     report_.set("options", {{"cases", request_.cases},
                             {"peers", request_.peers},
@@ -375,7 +378,8 @@ private:
       }
       for (const auto &[name, peer] : figures.peers)
         if (!peer.measured() && peer.status != "not asked")
-          ++peerNotes_[fmt::format("{} {}: {}", name, peer.status, peer.detail)];
+          ++peerNotes_[peer.detail.starts_with(peer.status) ? fmt::format("{} {}", name, peer.detail)
+                                                            : fmt::format("{} {}: {}", name, peer.status, peer.detail)];
       addRow(table, figures);
       progress.clear();
       if (!report_.quiet())

@@ -12,7 +12,7 @@ namespace tenon::tool {
 namespace {
 
 struct CompileRequest : Request {
-  std::string phase, output, gpu = "sm_90a";
+  std::string phase, output;
   bool time = false, remarks = false;
 };
 
@@ -34,7 +34,25 @@ void printTimes(const CompileReport &compiled, std::FILE *stream) {
   fmt::print(stream, "{:<14} {:>9.3f} ms\n", "total", compiled.milliseconds());
 }
 
-int compileKernel(const CompileRequest &request) {
+bool isGpuPhase(const std::string &name) {
+  for (const PhaseInfo &phase : compilePhases())
+    if (phase.name == name)
+      return phase.isGpu;
+  return false;
+}
+
+/// A target may also be an architecture, for which there need be no device: "sm_90a". A phase of a GPU means one.
+bool isForArchitecture(CompileRequest &request) {
+  bool named = request.target.starts_with("sm_");
+  if (named)
+    request.gpu = request.target;
+  else if (request.target != "cpu" || !isGpuPhase(request.phase))
+    return false;
+  request.target = "sim"; // what is compiled for a GPU and asks for none
+  return true;
+}
+
+int compileKernel(CompileRequest request) {
   Report report("compile", request.json);
   if (request.phase == "help")
     return printPhases(report);
@@ -42,14 +60,17 @@ int compileKernel(const CompileRequest &request) {
     throw Error("nothing to do: say --emit=<phase> (--emit=help lists them), --time or --remarks");
   if (!request.output.empty())
     checkWritable(request.output);
-  Case one = caseOf(request, Defaults::demo);
+  std::string target = request.target;
+  bool forArchitecture = isForArchitecture(request);
+  Request problemOnly = request;
+  problemOnly.target = "cpu"; // nothing runs: the demo shape for slow targets too
+  Case one = caseOf(problemOnly, Defaults::demo);
   Problem problem = one.problem(request);
   LaunchOptions options = launchOptionsOf(request, one, problem);
-  options.compile.gpu = request.gpu;
   options.compile.useDiskCache = false; // what comes from the cache was not compiled
 
-  Json result = {{"kernel", one.entry->name}, {"shape", one.shape}, {"dtype", nameOf(one.dtype)}, {"isa", request.isa},
-                 {"params", options.params}};
+  Json result = {{"kernel", one.entry->name}, {"shape", one.shape}, {"dtype", nameOf(one.dtype)},
+                 {"target", forArchitecture ? request.gpu : target}, {"isa", request.isa}, {"params", options.params}};
   std::string text;
   if (!request.phase.empty()) {
     text = emit(one.entry->kernel, problem.arguments, request.phase, options);
@@ -65,7 +86,11 @@ int compileKernel(const CompileRequest &request) {
   if (textOnOutput && !report.quiet())
     std::fwrite(text.data(), 1, text.size(), stdout);
   if (request.time || request.remarks || !request.json.empty()) {
-    CompileReport compiled = prepare(one.entry->kernel, problem.arguments, options);
+    CompileReport compiled;
+    if (forArchitecture)
+      emit(one.entry->kernel, problem.arguments, "ptx", options, &compiled);
+    else
+      compiled = prepare(one.entry->kernel, problem.arguments, options);
     result["compile"] = toJson(compiled);
     std::FILE *stream = textOnOutput ? stderr : stdout;
     if (request.time && !report.quiet())
@@ -94,14 +119,18 @@ Command addCompile(CLI::App &app) {
   command->add_flag("--time", request->time, "Print how long each phase takes");
   command->add_flag("--remarks", request->remarks, "Print what the compiler did or declined, and why");
   addProblemOptions(*command, *request);
-  addIsaOption(*command, *request);
-  command->add_option("--gpu", request->gpu, "Architecture of the phases that are for a GPU")
+  command->add_option("--target", request->target,
+                      "cpu, interpreter, sim, cuda, or an architecture: sm_80, sm_86, sm_89, sm_90, sm_90a")
       ->capture_default_str()
-      ->type_name("ARCH");
+      ->type_name("TARGET");
+  addIsaOption(*command, *request);
+  addGpuOptions(*command, *request);
   addJsonOption(*command, request->json);
   addExamples(*command, {"tenon compile softmax --emit=tile",
                          "tenon compile softmax --emit=asm --isa avx2 -o softmax.s",
-                         "tenon compile matmul --shape 512x512x512 --dtype bf16 --time", "tenon compile --emit=help"});
+                         "tenon compile matmul --shape 512x512x512 --dtype bf16 --time",
+                         "tenon compile matmul --dtype bf16 --target sm_90a --emit=ptx --remarks",
+                         "tenon compile --emit=help"});
   return [request] { return compileKernel(*request); };
 }
 

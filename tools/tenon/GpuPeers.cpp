@@ -78,7 +78,9 @@ GpuPeers::Ready GpuPeers::prepare(const std::string &peer, const Json &descripti
     Json answer = framework.process->ask({{"case", description}, {"peer", peer}}, prepareSeconds);
     if (answer.value("ready", false))
       return {"ready", answer.value("variant", "")};
-    std::string status = answer.value("missing", false) ? "not installed" : answer.value("none", false) ? "none" : "failed";
+    const char *status = answer.value("missing", false) ? "not installed"
+                         : answer.value("none", false)  ? "none"
+                                                        : "failed";
     return {status, answer.value("error", "no reason given")};
   } catch (const Error &error) {
     return {"failed", error.what()};

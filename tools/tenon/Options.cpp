@@ -53,7 +53,7 @@ bool comesIn(const zoo::Entry &entry, DType type) {
 Target parseTargetName(const std::string &text) {
   if (std::optional<Target> target = parseTarget(text))
     return *target;
-  throw Error(fmt::format("unknown target '{}': the targets are cpu and interpreter", text));
+  throw Error(fmt::format("unknown target '{}': the targets are cpu, interpreter, sim and cuda", text));
 }
 
 /// Of the test shapes, the one in the middle by size: not trivial, and soon done.
@@ -114,7 +114,8 @@ void addIsaOption(CLI::App &app, Request &request) {
 }
 
 void addTargetOptions(CLI::App &app, Request &request) {
-  app.add_option("--target", request.target, "cpu, or interpreter (slow, right by definition)")
+  app.add_option("--target", request.target,
+                 "cpu; interpreter (slow, right by definition); cuda, or sim, a simulator of it (slow, finds races)")
       ->capture_default_str()
       ->type_name("TARGET");
   addIsaOption(app, request);
@@ -122,6 +123,22 @@ void addTargetOptions(CLI::App &app, Request &request) {
       ->check(CLI::Range(0, 1024).description(""))
       ->capture_default_str()
       ->type_name("N");
+  addGpuOptions(app, request);
+}
+
+void addGpuOptions(CLI::App &app, Request &request) {
+  app.add_option("--gpu", request.gpu, "Architecture that the simulator has, and phases of a GPU are for")
+      ->capture_default_str()
+      ->type_name("ARCH");
+  auto add = [&](const char *name, int &value, int most, const char *text) {
+    app.add_option(name, value, text)
+        ->check(CLI::Range(0, most).description(""))
+        ->capture_default_str()
+        ->type_name("N");
+  };
+  add("--warps", request.warps, 32, "GPU: warps of a block, a power of two; 0: chosen");
+  add("--cluster", request.cluster, 16, "GPU: blocks that share a program instance, a power of two; 0: chosen");
+  add("--stages", request.stages, 16, "GPU: slots of asynchronous loads in loops around a dot; 0: chosen, 1: none");
 }
 
 void addJsonOption(CLI::App &app, std::string &file) {
@@ -150,7 +167,7 @@ std::vector<Case> casesOf(const Request &request, Defaults defaults) {
     if (shapes.empty() && defaults == Defaults::everyTest)
       shapes = entry->testShapes;
     else if (shapes.empty())
-      shapes = {target == Target::interpreter ? smallShape(*entry) : entry->demoShape};
+      shapes = {target == Target::interpreter || target == Target::sim ? smallShape(*entry) : entry->demoShape};
     std::vector<DType> entryTypes = types;
     if (types.empty())
       entryTypes = defaults == Defaults::everyTest ? entry->dtypes : std::vector<DType>{entry->dtypes.front()};
@@ -182,6 +199,13 @@ LaunchOptions launchOptionsOf(const Request &request, const Case &one, const Pro
   options.target = parseTargetName(request.target);
   options.compile.isa = request.isa;
   options.threads = request.threads;
+  bool isGpu = options.target == Target::sim || options.target == Target::cuda;
+  if (!isGpu && (request.warps || request.cluster || request.stages))
+    throw Error("--warps, --cluster and --stages are a GPU's: say --target sim or cuda");
+  options.compile.gpu = request.gpu;
+  options.compile.warps = request.warps;
+  options.compile.cluster = request.cluster;
+  options.compile.stages = request.stages;
   std::vector<std::string> known;
   for (const KernelParameter &parameter : one.entry->kernel.parameters())
     if (parameter.kind == ParameterKind::param)

@@ -16,8 +16,8 @@ struct Request {
   std::string kernel;
   bool all = false;
   std::vector<std::string> shapes, dtypes, params;
-  std::string target = "cpu", isa = "native";
-  int threads = 0;
+  std::string target = "cpu", isa = "native", gpu = "sm_90a";
+  int threads = 0, warps = 0, cluster = 0, stages = 0;
   uint64_t seed = 1;
   std::string json;
 };
@@ -25,7 +25,8 @@ struct Request {
 enum class Kernels : unsigned char { one, oneOrAll };
 void addKernelOption(CLI::App &app, Request &request, Kernels kernels);
 void addProblemOptions(CLI::App &app, Request &request); ///< --shape --dtype --param --seed
-void addTargetOptions(CLI::App &app, Request &request);  ///< --target --isa --threads
+void addTargetOptions(CLI::App &app, Request &request);  ///< --target --isa --threads, and the GPU's
+void addGpuOptions(CLI::App &app, Request &request);     ///< --gpu --warps --cluster --stages
 void addIsaOption(CLI::App &app, Request &request);
 void addJsonOption(CLI::App &app, std::string &file);
 /// The indented block below the options of --help.
@@ -43,7 +44,7 @@ struct Case {
 
 /// What a command does when no shape or type is given.
 enum class Defaults : unsigned char {
-  demo,     ///< the demo shape in the default type; the interpreter, being slow, gets a small shape
+  demo,     ///< the demo shape in the default type; interpreter and simulator, being slow, get a small shape
   everyTest ///< every test shape in every type
 };
 /// The cases asked for; throws Error, one sentence, for whatever does not exist or does not fit.

@@ -108,7 +108,8 @@ Command addRun(CLI::App &app) {
   addJsonOption(*command, request->json);
   addExamples(*command, {"tenon run softmax --shape 128x512 --dtype f32",
                          "tenon run matmul --shape 256x256x256 --dtype bf16 --isa avx2 --threads 1",
-                         "tenon run softmax --shape 17x100 --target interpreter"});
+                         "tenon run softmax --shape 17x100 --target interpreter",
+                         "tenon run softmax --shape 17x100 --target sim --warps 2"});
   return [request] { return run(*request); };
 }
 

@@ -120,7 +120,8 @@ Command addVerify(CLI::App &app) {
   command->add_flag("--each", request->each, "With --all: a line for each case, not for each kernel and type");
   addJsonOption(*command, request->json);
   addExamples(*command, {"tenon verify softmax", "tenon verify softmax --shape 17x1023 --dtype bf16",
-                         "tenon verify --all --target interpreter --json verify.json"});
+                         "tenon verify --all --target interpreter --json verify.json",
+                         "tenon verify attention --dtype bf16 --target sim"});
   return [request] { return verifyKernels(*request); };
 }
 

@@ -302,11 +302,29 @@ def Tile_PhiloxOp : Tile_Op<"philox", [Pure]> {
   let description = [{
     For each element: key = the 64-bit seed, counter = the 64-bit element in the low two words, zero in the high two.
     The four results are the four 32-bit words of the generator. The same on every target.
+    Where each element needs one word, tile.random_bits costs a quarter.
   }];
   let arguments = (ins I64:$seed, StaticShapeTensorOf<[I64]>:$counter);
   let results = (outs StaticShapeTensorOf<[I32]>:$word0, StaticShapeTensorOf<[I32]>:$word1,
                       StaticShapeTensorOf<[I32]>:$word2, StaticShapeTensorOf<[I32]>:$word3);
   let assemblyFormat = "$seed `,` $counter attr-dict `:` type($counter) `->` type($word0) `,` type($word1) `,` type($word2) `,` type($word3)";
+  let hasVerifier = 1;
+}
+
+def Tile_RandomBitsOp : Tile_Op<"random_bits", [Pure]> {
+  let summary = "Counter-based random bits, 32 for each element";
+  let description = [{
+    The element with the 64-bit counter c (read as unsigned) gets word c mod 4 of Philox4x32-10 with the seed as key and
+    c / 4 as counter, as tile.philox has them. Four neighbouring counters share one evaluation of the generator, and a
+    target that finds them in one thread or vector makes use of it. The same on every target.
+
+    ```mlir
+    %bits = tile.random_bits %seed, %counter : tensor<4x1024xi64> -> tensor<4x1024xi32>
+    ```
+  }];
+  let arguments = (ins I64:$seed, StaticShapeTensorOf<[I64]>:$counter);
+  let results = (outs StaticShapeTensorOf<[I32]>:$bits);
+  let assemblyFormat = "$seed `,` $counter attr-dict `:` type($counter) `->` type($bits)";
   let hasVerifier = 1;
 }
 

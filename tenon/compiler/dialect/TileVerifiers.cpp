@@ -332,6 +332,12 @@ LogicalResult PhiloxOp::verify() {
   return verifyTiles(*this);
 }
 
+LogicalResult RandomBitsOp::verify() {
+  if (getBits().getType().getShape() != getCounter().getType().getShape())
+    return emitOpError("the result must have the shape of the counter");
+  return verifyTiles(*this);
+}
+
 LogicalResult ReduceOp::verify() {
   if (failed(verifyCombine(*this, getValues(), getResults(), getDim(), getCombine())))
     return failure();

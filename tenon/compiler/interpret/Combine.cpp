@@ -151,17 +151,32 @@ Step prepareDot(tile::DotOp op, Program &program) {
   });
 }
 
+/// The generator of tile.philox and tile.random_bits: a 64-bit key, a 64-bit counter.
+std::array<uint32_t, 4> randomWords(uint64_t seed, uint64_t counter) {
+  return philox4x32({static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0},
+                    {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+}
+
 Step preparePhilox(tile::PhiloxOp op, Program &program) {
   return [seedSlot = program.slot(op.getSeed()), counterSlot = program.slot(op.getCounter()),
           results = program.slots(op.getResults())](State &state) {
     uint64_t seed = state.slots[seedSlot][0];
     for (size_t i = 0; i < state.slots[counterSlot].size(); ++i) {
-      uint64_t counter = state.slots[counterSlot][i];
-      std::array<uint32_t, 4> words =
-          philox4x32({static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0},
-                     {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+      std::array<uint32_t, 4> words = randomWords(seed, state.slots[counterSlot][i]);
       for (size_t w = 0; w < 4; ++w)
         state.slots[results[w]][i] = words[w];
+    }
+    return true;
+  };
+}
+
+Step prepareRandomBits(tile::RandomBitsOp op, Program &program) {
+  return [seedSlot = program.slot(op.getSeed()), counterSlot = program.slot(op.getCounter()),
+          result = program.slot(op.getBits())](State &state) {
+    uint64_t seed = state.slots[seedSlot][0];
+    for (size_t i = 0; i < state.slots[counterSlot].size(); ++i) {
+      uint64_t counter = state.slots[counterSlot][i];
+      state.slots[result][i] = randomWords(seed, counter / 4)[counter % 4];
     }
     return true;
   };
@@ -175,6 +190,7 @@ Step prepareCombine(Operation *op, Program &program) {
       .Case([&](tile::ScanOp scan) { return prepareScan(scan, program); })
       .Case([&](tile::DotOp dot) { return prepareDot(dot, program); })
       .Case([&](tile::PhiloxOp philox) { return preparePhilox(philox, program); })
+      .Case([&](tile::RandomBitsOp bits) { return prepareRandomBits(bits, program); })
       .Default([](Operation *) { return Step(); });
 }
 

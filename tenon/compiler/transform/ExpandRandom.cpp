@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon-expand-random: Philox4x32-10 as tile arithmetic. One round multiplies two of the four counter words by constants
-// into 64 bits and mixes the halves with the others and the key; the key grows by two constants each round:
+// tenon-expand-random: Philox4x32-10 as tile arithmetic. One round multiplies two of the four counter words by
+// constants into 64 bits and mixes the halves with the others and the key; the key grows by two constants each round:
 //
 //     (hi0, lo0) = M0 * c0    (hi1, lo1) = M1 * c2
 //     c = (hi1 ^ c1 ^ k0, lo1, hi0 ^ c3 ^ k1, lo0)       k0 += W0, k1 += W1
+//
+// tile.random_bits is this for counter / 4, and one of the words by the low two bits of the counter.
 #include "tenon/compiler/dialect/TileDialect.h"
 #include "tenon/compiler/transform/Passes.h"
 
@@ -16,53 +18,82 @@ using namespace mlir;
 namespace tenon {
 namespace {
 
+Value constant(ImplicitLocOpBuilder &b, Type type, uint64_t value) {
+  auto tile = llvm::cast<RankedTensorType>(type);
+  unsigned width = tile.getElementType().getIntOrFloatBitWidth();
+  return b.create<arith::ConstantOp>(DenseElementsAttr::get(tile, llvm::APInt(width, value)));
+}
+
+std::array<Value, 4> philox(ImplicitLocOpBuilder &b, Value seedScalar, Value counter, Type words) {
+  Type wide = counter.getType();
+  Value thirtyTwo = constant(b, wide, 32);
+  auto low = [&](Value value) -> Value { return b.create<arith::TruncIOp>(words, value); };
+  auto high = [&](Value value) -> Value { return low(b.create<arith::ShRUIOp>(value, thirtyTwo)); };
+  auto exclusiveOr = [&](Value x, Value y) -> Value { return b.create<arith::XOrIOp>(x, y); };
+  auto product = [&](Value word, uint64_t factor) -> Value {
+    return b.create<arith::MulIOp>(b.create<arith::ExtUIOp>(wide, word), constant(b, wide, factor));
+  };
+  Value seed = b.create<tile::SplatOp>(wide, seedScalar);
+  Value key0 = low(seed), key1 = high(seed);
+  Value zero = constant(b, words, 0);
+  std::array<Value, 4> c = {low(counter), high(counter), zero, zero};
+  for (int round = 0; round < 10; ++round) {
+    Value product0 = product(c[0], 0xD2511F53), product1 = product(c[2], 0xCD9E8D57);
+    c = {exclusiveOr(exclusiveOr(high(product1), c[1]), key0), low(product1),
+         exclusiveOr(exclusiveOr(high(product0), c[3]), key1), low(product0)};
+    key0 = b.create<arith::AddIOp>(key0, constant(b, words, 0x9E3779B9));
+    key1 = b.create<arith::AddIOp>(key1, constant(b, words, 0xBB67AE85));
+  }
+  return c;
+}
+
+void expand(tile::PhiloxOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  op->replaceAllUsesWith(ValueRange(philox(b, op.getSeed(), op.getCounter(), op.getWord0().getType())));
+  op->erase();
+}
+
+void expand(tile::RandomBitsOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  Value counter = op.getCounter();
+  Type wide = counter.getType();
+  Value block = b.create<arith::ShRUIOp>(counter, constant(b, wide, 2));
+  std::array<Value, 4> words = philox(b, op.getSeed(), block, op.getType());
+  auto isSet = [&](uint64_t bit) -> Value {
+    Value masked = b.create<arith::AndIOp>(counter, constant(b, wide, bit));
+    return b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, masked, constant(b, wide, 0));
+  };
+  Value odd = isSet(1);
+  Value first = b.create<arith::SelectOp>(odd, words[1], words[0]);
+  Value second = b.create<arith::SelectOp>(odd, words[3], words[2]);
+  op.replaceAllUsesWith(b.create<arith::SelectOp>(isSet(2), second, first).getResult());
+  op->erase();
+}
+
 struct ExpandRandom : PassWrapper<ExpandRandom, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandRandom)
+  explicit ExpandRandom(RandomBits randomBits) { keepsBits = randomBits == RandomBits::keep; }
+  ExpandRandom(const ExpandRandom &other) : PassWrapper(other) {}
   StringRef getArgument() const override { return "tenon-expand-random"; }
   StringRef getDescription() const override { return "Philox random bits as integer arithmetic"; }
   void getDependentDialects(DialectRegistry &registry) const override { registry.insert<arith::ArithDialect>(); }
 
   void runOnOperation() override {
-    SmallVector<tile::PhiloxOp> ops;
-    getOperation()->walk([&](tile::PhiloxOp op) { ops.push_back(op); });
-    for (tile::PhiloxOp op : ops)
-      expand(op);
+    getOperation()->walk([&](Operation *op) {
+      if (auto words = llvm::dyn_cast<tile::PhiloxOp>(op))
+        expand(words);
+      else if (auto bits = llvm::dyn_cast<tile::RandomBitsOp>(op); bits && !keepsBits)
+        expand(bits);
+    });
   }
 
-  static void expand(tile::PhiloxOp op) {
-    ImplicitLocOpBuilder b(op.getLoc(), op);
-    auto words = llvm::cast<RankedTensorType>(op.getWord0().getType());
-    auto wide = op.getCounter().getType();
-    auto constant = [&](RankedTensorType type, uint64_t value) -> Value {
-      unsigned width = type.getElementType().getIntOrFloatBitWidth();
-      return b.create<arith::ConstantOp>(DenseElementsAttr::get(type, llvm::APInt(width, value)));
-    };
-    Value thirtyTwo = constant(wide, 32);
-    auto low = [&](Value value) -> Value { return b.create<arith::TruncIOp>(words, value); };
-    auto high = [&](Value value) -> Value { return low(b.create<arith::ShRUIOp>(value, thirtyTwo)); };
-    auto exclusiveOr = [&](Value x, Value y) -> Value { return b.create<arith::XOrIOp>(x, y); };
-    auto product = [&](Value word, uint64_t factor) -> Value {
-      return b.create<arith::MulIOp>(b.create<arith::ExtUIOp>(wide, word), constant(wide, factor));
-    };
-    Value seed = b.create<tile::SplatOp>(wide, op.getSeed());
-    Value key0 = low(seed), key1 = high(seed);
-    Value zero = constant(words, 0);
-    Value c[4] = {low(op.getCounter()), high(op.getCounter()), zero, zero};
-    for (int round = 0; round < 10; ++round) {
-      Value product0 = product(c[0], 0xD2511F53), product1 = product(c[2], 0xCD9E8D57);
-      Value next[4] = {exclusiveOr(exclusiveOr(high(product1), c[1]), key0), low(product1),
-                       exclusiveOr(exclusiveOr(high(product0), c[3]), key1), low(product0)};
-      std::copy(next, next + 4, c);
-      key0 = b.create<arith::AddIOp>(key0, constant(words, 0x9E3779B9));
-      key1 = b.create<arith::AddIOp>(key1, constant(words, 0xBB67AE85));
-    }
-    op->replaceAllUsesWith(ValueRange(c));
-    op->erase();
-  }
+  Option<bool> keepsBits{*this, "keep-random-bits", llvm::cl::desc("leave tile.random_bits as it is")};
 };
 
 } // namespace
 
-std::unique_ptr<Pass> createExpandRandomPass() { return std::make_unique<ExpandRandom>(); }
+std::unique_ptr<Pass> createExpandRandomPass(RandomBits randomBits) {
+  return std::make_unique<ExpandRandom>(randomBits);
+}
 
 } // namespace tenon

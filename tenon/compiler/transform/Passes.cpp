@@ -10,10 +10,10 @@
 
 namespace tenon {
 
-mlir::LogicalResult simplifyTileIr(mlir::ModuleOp module) {
+mlir::LogicalResult simplifyTileIr(mlir::ModuleOp module, RandomBits randomBits) {
   mlir::PassManager pm(module.getContext());
   pm.enableVerifier(false); // the input is verified, and the passes are tested
-  pm.addPass(createExpandRandomPass());
+  pm.addPass(createExpandRandomPass(randomBits));
   pm.addPass(createHideMathPass());
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
@@ -22,7 +22,7 @@ mlir::LogicalResult simplifyTileIr(mlir::ModuleOp module) {
 }
 
 void registerTransformPasses() {
-  mlir::registerPass(createExpandRandomPass);
+  mlir::registerPass([] { return createExpandRandomPass(); });
   mlir::registerPass(createExpandMathPass);
   mlir::registerPass(createHideMathPass);
   mlir::registerPass(createShowMathPass);

@@ -9,11 +9,14 @@
 /// Tile IR to Tile IR, for every target.
 namespace tenon {
 
-/// tenon-expand-random: tile.philox becomes integer arithmetic.
-std::unique_ptr<mlir::Pass> createExpandRandomPass();
+/// What becomes of tile.random_bits: integer arithmetic, or itself for a target that knows which elements are neighbours.
+enum class RandomBits { expand, keep };
+
+/// tenon-expand-random: tile.philox and, if so wanted, tile.random_bits become integer arithmetic.
+std::unique_ptr<mlir::Pass> createExpandRandomPass(RandomBits randomBits = RandomBits::expand);
 
 /// What every target runs first: canonicalisation, common subexpressions, random numbers expanded.
-mlir::LogicalResult simplifyTileIr(mlir::ModuleOp module);
+mlir::LogicalResult simplifyTileIr(mlir::ModuleOp module, RandomBits randomBits = RandomBits::expand);
 
 /// For tenon-opt.
 void registerTransformPasses();

@@ -38,8 +38,11 @@ Entry dropoutEntry() {
             auto probability = static_cast<float>(std::get<double>(arguments[2].value()));
             auto seed = static_cast<uint64_t>(std::get<int64_t>(arguments[3].value()));
             float scale = 1 / (1 - probability);
+            std::array<uint32_t, 4> words{};
             for (int64_t i = 0; i < arguments[0].tensor().elements(); ++i) {
-              bool keep = (philoxWord(seed, i) >> 8) * 0x1p-24f >= probability;
+              if (i % 4 == 0)
+                words = philoxWords(seed, i / 4);
+              bool keep = (words[i % 4] >> 8) * 0x1p-24f >= probability;
               y[i] = keep ? x[i] * scale : 0;
             }
           },

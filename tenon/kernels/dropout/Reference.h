@@ -5,14 +5,15 @@
 #include "tenon/verify/Values.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 namespace tenon::zoo {
 
-/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): the first of the four words for
-/// a 64-bit key and a 64-bit counter whose high half is zero.
-inline uint32_t philoxWord(uint64_t key, uint64_t counter) {
+/// The four words of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) for a 64-bit
+/// key and the lower half of a counter whose upper half is zero.
+inline std::array<uint32_t, 4> philoxWords(uint64_t key, uint64_t counter) {
   auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
   uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32), c2 = 0, c3 = 0;
   for (int round = 0; round < 10; ++round) {
@@ -24,8 +25,11 @@ inline uint32_t philoxWord(uint64_t key, uint64_t counter) {
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
-  return c0;
+  return {c0, c1, c2, c3};
 }
+
+/// The random bits of the element at a position.
+inline uint32_t randomWord(uint64_t seed, uint64_t position) { return philoxWords(seed, position / 4)[position % 4]; }
 
 template <class T> void dropoutReference(Arguments &arguments) {
   std::vector<T> values = valuesOf<T>(arguments[0].tensor());
@@ -33,7 +37,7 @@ template <class T> void dropoutReference(Arguments &arguments) {
   auto seed = static_cast<uint64_t>(std::get<int64_t>(arguments[3].value()));
   for (size_t i = 0; i < values.size(); ++i) {
     // 24 random bits make a float in [0, 1); the probability is compared as a float too.
-    float uniform = static_cast<float>(philoxWord(seed, i) >> 8) * 0x1p-24f;
+    float uniform = static_cast<float>(randomWord(seed, i) >> 8) * 0x1p-24f;
     bool keep = uniform >= static_cast<float>(probability);
     values[i] = keep ? values[i] / static_cast<T>(1 - probability) : T(0);
   }

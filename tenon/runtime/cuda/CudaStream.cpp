@@ -213,6 +213,29 @@ void CudaStream::wait(const std::shared_ptr<EventMoment> &moment) {
 DevicePointer CudaStream::statusPointer() const { return gpu_.statusWords().devicePointer(status_); }
 uint64_t CudaStream::takeStatus() { return gpu_.statusWords().take(status_); }
 
+thread_local std::vector<Tensor> *CudaStream::keptByCapture = nullptr;
+
+CudaStream::Workspace CudaStream::zeroedWorkspace(size_t bytes) {
+  gpu_.checkUsable();
+  CurrentContext current(gpu_);
+  std::unique_lock lock(workspaceMutex_);
+  auto allocate = [&] { return Tensor::empty(DType::u8, {static_cast<int64_t>(bytes)}, gpu_.device()); };
+  void *memory = nullptr;
+  if (isCapturing()) {
+    if (!keptByCapture)
+      throw Error("a kernel with a workspace can be captured only by the thread that captures the graph");
+    memory = keptByCapture->emplace_back(allocate()).data();
+  } else {
+    if (!workspace_ || workspace_->bufferBytes() < bytes) {
+      workspace_.reset(); // first, so that the old and the new are not needed at once if nothing is queued
+      workspace_ = allocate();
+    }
+    memory = workspace_->data();
+  }
+  gpu_.check(gpu_.api().cuMemsetD8Async(reinterpret_cast<uintptr_t>(memory), 0, bytes, handle_), "zeroing a workspace");
+  return {std::move(lock), memory};
+}
+
 void CudaStream::addRecentLaunches(std::vector<const char *> &names) const {
   size_t count = std::min<size_t>(launches_.load(std::memory_order_relaxed), recent_.size());
   for (size_t i = 0; i < count; ++i) {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "tenon/runtime/StreamImpl.h"
+#include "tenon/runtime/Tensor.h"
 #include "tenon/runtime/cuda/DriverApi.h"
 
 #include <array>
 #include <atomic>
 #include <list>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace tenon::cuda {
@@ -37,6 +40,24 @@ public:
   DevicePointer statusPointer() const;
   /// Reads and clears it; only after the kernel is done.
   uint64_t takeStatus();
+
+  /// Memory for one launch on this stream. Hold it until the launch is queued, and no longer: other threads that want
+  /// the stream's workspace wait.
+  class Workspace {
+  public:
+    void *data() const { return data_; }
+
+  private:
+    friend class CudaStream;
+    Workspace(std::unique_lock<std::mutex> lock, void *data) : lock_(std::move(lock)), data_(data) {}
+    std::unique_lock<std::mutex> lock_;
+    void *data_;
+  };
+  /// Zeroed by the stream before what is queued on it next. The stream keeps the memory for the next launch; while it
+  /// is being captured, the graph gets memory of its own.
+  Workspace zeroedWorkspace(size_t bytes);
+  /// What the graph that this thread captures must keep; null when it captures none.
+  static thread_local std::vector<Tensor> *keptByCapture;
 
   /// Remembered for the text of an error. `name` lives for ever. Costs nothing: part of every launch.
   void noteLaunch(const char *name) noexcept {
@@ -81,6 +102,8 @@ private:
   std::atomic<unsigned> launches_{0};
   std::mutex hostMutex_;
   std::list<HostWork> hostWork_;
+  std::mutex workspaceMutex_;
+  std::optional<Tensor> workspace_;
   std::mutex captureMutex_;
   EventHandle beforeCapture_ = nullptr; ///< behind what was queued when the capture began
 };

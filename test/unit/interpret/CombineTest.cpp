@@ -272,5 +272,35 @@ TEST_F(Tiles, Philox) {
   }
 }
 
+TEST_F(Tiles, RandomBits) {
+  auto random = [&](uint64_t seed, uint64_t counter) {
+    std::vector<uint32_t> out(9);
+    EXPECT_EQ(launch("%seed: i64, %counter: i64, %y: !tile.view<1, i32>", R"(
+        %c0 = arith.constant 0 : index
+        %base = tile.splat %counter : i64 -> tensor<9xi64>
+        %iota = tile.iota 0 : tensor<9xi64>
+        %i = arith.addi %base, %iota : tensor<9xi64>
+        %r = tile.random_bits %seed, %i : tensor<9xi64> -> tensor<9xi32>
+        tile.store %r, %y[%c0] : tensor<9xi32>, !tile.view<1, i32>)",
+                     Arguments().scalar(seed).scalar(counter).view(out)),
+              "");
+    return out;
+  };
+  // The published vector, one word after the other.
+  EXPECT_EQ(random(0, 0)[0], 0x6627e8d5u);
+  EXPECT_EQ(random(0, 0)[1], 0xe169c58du);
+  EXPECT_EQ(random(0, 0)[2], 0xbc57ac4cu);
+  EXPECT_EQ(random(0, 0)[3], 0x9b00dbd8u);
+  // From any counter on, past 2^32 and past 2^64; a large counter is no negative one.
+  for (uint64_t first : {uint64_t(0), uint64_t(0x3fffffffd), uint64_t(0x7ffffffffffffffe), ~uint64_t(0) - 5}) {
+    std::vector<uint32_t> bits = random(0x123456789abcdef0, first);
+    for (uint64_t i = 0; i < 9; ++i) {
+      uint64_t counter = first + i, block = counter >> 2;
+      EXPECT_EQ(bits[i],
+                philox4x32({uint32_t(block), uint32_t(block >> 32), 0, 0}, {0x9abcdef0, 0x12345678})[counter & 3]);
+    }
+  }
+}
+
 } // namespace
 } // namespace tenon::interpret

@@ -65,9 +65,7 @@ TEST(PeerProcess, AMissingFrameworkIsSaid) {
 
 TEST(PeerProcess, SilenceIsAnError) {
   PeerProcess peer(fakePeer(), 20);
-  auto start = std::chrono::steady_clock::now();
   EXPECT_HAS(errorOf([&] { peer.ask(caseOf("silent"), 1); }), "did not answer within 1 s");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   EXPECT_FALSE(peer.alive());
   EXPECT_HAS(errorOf([&] { peer.ask(caseOf("fast"), 1); }), "not running any more");
 }

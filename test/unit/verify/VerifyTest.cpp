@@ -340,9 +340,10 @@ TEST(Verify, NeighboursInOneBufferAreToldApart) {
   Tensor both = Tensor::zeros(f32, {3, 10});
   both.fillRandom(1, 0, 1);
   Problem problem = problemOn(both.slice(1, 0, 5, 2), both.slice(1, 1, 5, 2));
-  expectAccepted(problem, [](const Arguments &a) {
+  int run = 0;
+  expectAccepted(problem, [&](const Arguments &a) {
     EXPECT_EQ(static_cast<float *>(a[0].tensor().data()) + 1, a[1].tensor().data());
-    EXPECT_TRUE(std::isnan(a[1].tensor().get({1, 1})));
+    EXPECT_EQ(std::isnan(a[1].tensor().get({1, 1})), run++ == 0);
     right(a);
   });
   expectRejected(problem,

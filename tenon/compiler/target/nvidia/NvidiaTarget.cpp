@@ -59,34 +59,43 @@ BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
     throw Error("kernel " + kernel.getName().str() +
                 " cannot be spread over a cluster: it moves elements between threads in other ways than by reductions");
   int64_t largest = 1;
-  bool hasDot = false;
+  bool hasDot = false, hasReduction = false;
   kernel.walk([&](Operation *op) {
     hasDot |= llvm::isa<tile::DotOp>(op);
+    hasReduction |= llvm::isa<tile::ReduceOp, tile::ScanOp>(op);
     for (Value result : op->getResults())
       if (auto type = llvm::dyn_cast<RankedTensorType>(result.getType()))
         largest = std::max(largest, type.getNumElements());
   });
   BlockShape block;
-  // Above 16384 elements a block's registers are short; a cluster shares the tile if the kernel lets it.
-  constexpr int64_t perBlock = 16384;
+  // Above 32768 elements a block's registers are short; a cluster shares the tile if the kernel lets it.
+  constexpr int64_t perBlock = 32768;
   if (options.cluster)
     block.cluster = options.cluster;
-  else if (largest > 2 * perBlock && architectureNumber(options.architecture) >= 90 && canUseCluster(kernel))
+  else if (architectureNumber(options.architecture) >= 90 && canUseCluster(kernel))
     while (block.cluster < 16 && largest > block.cluster * perBlock)
       block.cluster *= 2;
   int64_t mine = largest / block.cluster;
+  // A row waits for its slowest thread twice or more: fewer threads with more each, and more blocks to take turns. Without
+  // reductions a thread needs only enough to have several loads under way.
+  auto threadsFor = [&](int64_t each, int64_t most) {
+    return std::clamp<int64_t>(llvm::PowerOf2Ceil(mine / each), 32, most);
+  };
   if (options.warps)
     block.threads = options.warps * 32;
   else if (hasDot)
     block.threads = mine >= 128 * 128 ? 256 : 128;
   else
-    block.threads = std::clamp<int64_t>(llvm::PowerOf2Ceil(mine / 16), 32, mine > 32 * 512 ? 1024 : 512);
+    block.threads = hasReduction ? threadsFor(32, 512) : threadsFor(8, 256);
+  while (!options.warps && mine / block.threads > 128 && block.threads < 1024)
+    block.threads *= 2; // more would not fit a thread's registers
   return block;
 }
 
 LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block) {
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
+  pm.addNestedPass<func::FuncOp>(createRelaxPrecisionPass());
   pm.addNestedPass<func::FuncOp>(createChooseLayoutsPass({block.threads / 32, block.cluster}));
   return pm.run(module);
 }

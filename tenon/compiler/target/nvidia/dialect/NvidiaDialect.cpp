@@ -15,8 +15,23 @@ using namespace mlir;
 #include "tenon/compiler/target/nvidia/dialect/NvidiaOps.cpp.inc"
 
 namespace tenon::nvidia {
+namespace {
+
+/// Layouts are long and few: each is printed once, at the top, and named #layout, #layout1, ... in the program.
+struct PrintsAliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+  AliasResult getAlias(Attribute attribute, raw_ostream &stream) const override {
+    if (!llvm::isa<LayoutAttr>(attribute))
+      return AliasResult::NoAlias;
+    stream << "layout";
+    return AliasResult::FinalAlias;
+  }
+};
+
+} // namespace
 
 void NvidiaDialect::initialize() {
+  addInterfaces<PrintsAliases>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "tenon/compiler/target/nvidia/dialect/NvidiaAttrs.cpp.inc"
@@ -47,6 +62,13 @@ std::string refuseAccess(Type type, Space space, Type address) {
   return "";
 }
 
+/// The bytes that an access of shared memory may touch, if they are said.
+LogicalResult verifyWindow(Operation *op, std::optional<ArrayRef<int64_t>> window) {
+  if (window && (window->size() != 2 || (*window)[0] < 0 || (*window)[0] >= (*window)[1]))
+    return op->emitOpError("needs a window of two numbers: its first byte and the one past its last");
+  return success();
+}
+
 } // namespace
 
 Attribute LayoutAttr::parse(AsmParser &parser, Type) {
@@ -63,7 +85,23 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   }
   if (parser.parseGreater())
     return {};
-  return get(parser.getContext(), rank, bases[0], bases[1], bases[2], bases[3]);
+  return getChecked([&] { return parser.emitError(parser.getNameLoc()); }, parser.getContext(), rank, bases[0],
+                    bases[1], bases[2], bases[3]);
+}
+
+LogicalResult LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t rank,
+                                 ArrayRef<int64_t> reg, ArrayRef<int64_t> lane, ArrayRef<int64_t> warp,
+                                 ArrayRef<int64_t> block) {
+  if (rank < 1)
+    return emitError() << "a layout has at least one dimension, not " << rank;
+  for (ArrayRef<int64_t> bases : {reg, lane, warp, block}) {
+    if (bases.size() % rank)
+      return emitError() << "a layout of rank " << rank << " has that many coordinates for each bit, and "
+                         << bases.size() << " are no multiple of it";
+    if (llvm::any_of(bases, [](int64_t step) { return step < 0 || (step & (step - 1)); }))
+      return emitError() << "a bit of a layout moves by a power of two, or not at all";
+  }
+  return success();
 }
 
 void LayoutAttr::print(AsmPrinter &printer) const {
@@ -94,19 +132,30 @@ LogicalResult LoadOp::verify() {
     return emitOpError("needs a value for where the mask is false, and only then");
   if (getOtherwise() && getOtherwise().getType() != getResult().getType())
     return emitOpError("needs an `otherwise` of the result's type");
-  return success();
+  return verifyWindow(*this, getWindow());
 }
 
 LogicalResult StoreOp::verify() {
   if (std::string reason = refuseAccess(getValue().getType(), getSpace(), getAddress().getType()); !reason.empty())
     return emitOpError(reason);
+  return verifyWindow(*this, getWindow());
+}
+
+LogicalResult LdMatrixOp::verify() { return verifyWindow(*this, getWindow()); }
+LogicalResult StMatrixOp::verify() { return verifyWindow(*this, getWindow()); }
+
+LogicalResult AtomicOp::verify() {
+  bool isFloat = llvm::isa<FloatType>(getValue().getType());
+  if (getKind() != AtomicKind::exchange && isFloat != (getKind() == AtomicKind::fadd))
+    return emitOpError() << stringifyAtomicKind(getKind()) << " is of " << (isFloat ? "integers" : "floats")
+                         << ", not of " << getValue().getType();
   return success();
 }
 
 LogicalResult CpAsyncOp::verify() {
   if (getBytes() != 4 && getBytes() != 8 && getBytes() != 16)
     return emitOpError("copies 4, 8 or 16 bytes, not ") << getBytes();
-  return success();
+  return verifyWindow(*this, getWindow());
 }
 
 LogicalResult PackOp::verify() {

@@ -22,4 +22,7 @@ inline constexpr llvm::StringLiteral threadsAttr = "nvidia.threads";
 inline constexpr llvm::StringLiteral clusterAttr = "nvidia.cluster";
 inline constexpr llvm::StringLiteral sharedBytesAttr = "nvidia.shared_bytes";
 
+/// On f32 operations (unit): a relative error of 2^-17 cannot be seen in the result (threads/RelaxPrecision.cpp).
+inline constexpr llvm::StringLiteral relaxedAttr = "nvidia.relaxed";
+
 } // namespace tenon::nvidia

@@ -44,6 +44,7 @@ def Nvidia_LayoutAttr : AttrDef<Nvidia_Dialect, "Layout"> {
   let parameters = (ins "int64_t":$rank, ArrayRefParameter<"int64_t">:$reg, ArrayRefParameter<"int64_t">:$lane,
                         ArrayRefParameter<"int64_t">:$warp, ArrayRefParameter<"int64_t">:$block);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 class Nvidia_Op<string mnemonic, list<Trait> traits = []> : Op<Nvidia_Dialect, mnemonic, traits>;
@@ -117,9 +118,11 @@ def Nvidia_AtomicKind : I32EnumAttr<"AtomicKind", "an atomic update", [
 
 def Nvidia_AtomicOp : Nvidia_Op<"atomic", [MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["value", "old"]>]> {
   let summary = "One atomic update of global memory at device scope; where `mask` is false, nothing, and zero";
+  let description = "`fadd` is of floats, `exchange` of either, and the others are of integers.";
   let arguments = (ins Nvidia_AtomicKind:$kind, I64:$address, AnyTypeOf<[I32, I64, F32, F64]>:$value, Optional<I1>:$mask);
   let results = (outs AnyType:$old);
   let assemblyFormat = "$kind $address `,` $value (`mask` $mask^)? attr-dict `:` type($value)";
+  let hasVerifier = 1;
 }
 
 def Nvidia_AtomicCasOp : Nvidia_Op<"atomic_cas", [MemoryEffects<[MemRead, MemWrite]>,
@@ -275,12 +278,14 @@ def Nvidia_LdMatrixOp : Nvidia_Op<"ldmatrix", [MemoryEffects<[MemRead]>]> {
                        OptionalAttr<I32Attr>:$group);
   let results = (outs VectorOfLengthAndType<[1, 2, 4], [I32]>:$result);
   let assemblyFormat = "(`transpose` $transpose^)? $address attr-dict `->` type($result)";
+  let hasVerifier = 1;
 }
 def Nvidia_StMatrixOp : Nvidia_Op<"stmatrix", [MemoryEffects<[MemWrite]>]> {
   let summary = "The mirror image of nvidia.ldmatrix (sm_90)";
   let arguments = (ins I32:$address, VectorOfLengthAndType<[1, 2, 4], [I32]>:$value, UnitAttr:$transpose,
                        OptionalAttr<DenseI64ArrayAttr>:$window, OptionalAttr<I32Attr>:$group);
   let assemblyFormat = "(`transpose` $transpose^)? $address `,` $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -292,7 +297,20 @@ def Nvidia_ApproxFunction : I32EnumAttr<"ApproxFunction", "a function of the spe
     I32EnumAttrCase<"tanh", 4>,
   ]> { let cppNamespace = "::tenon::nvidia"; }
 def Nvidia_ApproxOp : Nvidia_Op<"approx", [Pure]> {
-  let summary = "An approximation by the special function unit: f32, about 2 ulp (tanh: 2^-11), subnormals kept";
+  let summary = "An approximation by the special function unit, subnormals kept";
+  let description = [{
+    | function | instruction | largest error |
+    |---|---|---|
+    | ex2 | ex2.approx.f32 | 2^-22 relative |
+    | rcp | rcp.approx.f32 | 1 ulp |
+    | rsqrt | rsqrt.approx.f32 | 2^-22.9 relative |
+    | lg2 | lg2.approx.f32 | 2^-22 relative; absolute between 1/2 and 2, so that near 1 no digit need be right |
+    | tanh | tanh.approx.f32 | 2^-11 relative |
+
+    With `nvidia.flush` subnormal arguments and results of ex2 and rcp may become zero (.ftz), which saves instructions.
+    The simulator computes the function in double and rounds once: it agrees with the unit within these errors, not bit
+    for bit.
+  }];
   let arguments = (ins Nvidia_ApproxFunction:$function, F32:$value);
   let results = (outs F32:$result);
   let assemblyFormat = "$function $value attr-dict";

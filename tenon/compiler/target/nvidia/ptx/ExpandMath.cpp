@@ -14,6 +14,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -50,8 +51,12 @@ Value expandScalar(ImplicitLocOpBuilder &b, Operation *op, Value x) {
   GpuArithmetic a(b);
   GpuArithmetic::Float operand{x};
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](::mlir::math::ExpOp) { return gpu::exp(a, operand).value; })
-      .Case([&](::mlir::math::Exp2Op) { return gpu::exp2(a, operand).value; })
+      .Case([&](::mlir::math::ExpOp) {
+        return op->hasAttr(relaxedAttr) ? gpu::relaxedExp(a, operand).value : gpu::exp(a, operand).value;
+      })
+      .Case([&](::mlir::math::Exp2Op) {
+        return op->hasAttr(relaxedAttr) ? a.ex2(operand, true).value : gpu::exp2(a, operand).value;
+      })
       .Case([&](::mlir::math::TanhOp) { return gpu::tanh(a, operand).value; })
       .Case([&](::mlir::math::ErfOp) { return gpu::erf(a, operand).value; })
       .Case([&](::mlir::math::RsqrtOp) { return gpu::rsqrt(a, operand).value; })
@@ -104,6 +109,35 @@ Value expandOnePlusTanh(ImplicitLocOpBuilder &b, Operation *op) {
   return {};
 }
 
+/// Quotients by one divisor (a row's sum), where a small error does not matter, share its reciprocal. One quotient alone
+/// is as cheap as it is.
+void shareReciprocals(Operation *root) {
+  llvm::MapVector<Value, SmallVector<arith::DivFOp>> byDivisor;
+  root->walk([&](arith::DivFOp op) {
+    if (op->hasAttr(relaxedAttr) && op.getType().isF32())
+      byDivisor[op.getRhs()].push_back(op);
+  });
+  for (auto &[divisor, quotients] : byDivisor) {
+    // Quotients in nested blocks may stand before the first one seen: only those of one block are taken together.
+    Block *block = quotients[0]->getBlock();
+    llvm::erase_if(quotients, [&](arith::DivFOp op) { return op->getBlock() != block; });
+    if (quotients.size() < 2)
+      continue;
+    Operation *first = *llvm::min_element(quotients, [](arith::DivFOp a, arith::DivFOp b) {
+      return a->isBeforeInBlock(b);
+    });
+    ImplicitLocOpBuilder b(first->getLoc(), first);
+    GpuArithmetic a(b);
+    gpu::SharedReciprocal<GpuArithmetic> shared(a, GpuArithmetic::Float{divisor});
+    for (arith::DivFOp op : quotients) {
+      ImplicitLocOpBuilder at(op->getLoc(), op);
+      Value product = at.create<arith::MulFOp>(op.getLhs(), shared.reciprocal.value);
+      op.replaceAllUsesWith(at.create<arith::MulFOp>(product, shared.scale.value).getResult());
+      op.erase();
+    }
+  }
+}
+
 struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
   StringRef getArgument() const override { return "tenon-nvidia-expand-math"; }
@@ -123,6 +157,7 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
         op.erase();
       }
     });
+    shareReciprocals(getOperation());
     getOperation()->walk([&](Operation *op) {
       if (isOpTriviallyDead(op)) {
         op->erase();

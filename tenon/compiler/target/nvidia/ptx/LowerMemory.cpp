@@ -73,7 +73,7 @@ int64_t bytesOf(Type type) {
 
 Values lowerLoad(LoadOp op, LoadOp::Adaptor operands, PtxBuilder &e) {
   Type type = e.converter.convertType(op.getType()); // an 8-bit float is an i8 here
-  int64_t offset = op.getOffset();
+  int64_t offset = op.getOffsetAttr().getInt(); // getOffset() has no sign
   bool masked = bool(op.getMask());
   if (!masked && !op.getStreaming() && op.getSpace() != Space::cluster) {
     Type access = accessType(e, type);
@@ -98,7 +98,7 @@ Values lowerLoad(LoadOp op, LoadOp::Adaptor operands, PtxBuilder &e) {
 Values lowerStore(StoreOp op, StoreOp::Adaptor operands, PtxBuilder &e) {
   Value value = operands.getValue();
   Type type = value.getType();
-  int64_t offset = op.getOffset();
+  int64_t offset = op.getOffsetAttr().getInt(); // getOffset() has no sign
   bool masked = bool(op.getMask());
   if (!masked && !op.getStreaming() && op.getSpace() != Space::cluster) {
     Type access = accessType(e, type);

@@ -41,6 +41,9 @@ std::unique_ptr<llvm::TargetMachine> targetMachine(const Architecture &architect
     auto &options = llvm::cl::getRegisteredOptions();
     if (auto found = options.find("nvptx-short-ptr"); found != options.end())
       *static_cast<llvm::cl::opt<bool> *>(found->second) = true;
+    // f32 division within 2 ulp over the whole range, without the branch that correct rounding costs.
+    if (auto found = options.find("nvptx-prec-divf32"); found != options.end())
+      found->second->addOccurrence(0, "nvptx-prec-divf32", "1");
   });
   std::string error;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);

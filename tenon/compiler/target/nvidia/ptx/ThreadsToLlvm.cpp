@@ -29,6 +29,28 @@ void declareShared(ModuleOp module) {
                            sharedSymbol, Attribute(), sharedAlignment, /*addrSpace=*/3);
 }
 
+/// A product of 32-bit numbers in two halves. Written as a 64-bit product and shifts, as arith would have it, LLVM
+/// carries on in 64 bits where only a 32-bit half is used, and no longer sees that the next factor has 32.
+struct WideProduct : ConvertOpToLLVMPattern<arith::MulUIExtendedOp> {
+  WideProduct(LLVMTypeConverter &converter, const Architecture &architecture)
+      : ConvertOpToLLVMPattern(converter, /*benefit=*/2), architecture(architecture) {}
+
+  LogicalResult matchAndRewrite(arith::MulUIExtendedOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (!op.getLow().getType().isInteger(32))
+      return failure();
+    PtxBuilder builder(rewriter, op.getLoc(), architecture, *getTypeConverter());
+    Type word = rewriter.getI32Type();
+    rewriter.replaceOp(op, builder.assembly({word, word}, {adaptor.getLhs(), adaptor.getRhs()},
+                                            "{ .reg .b64 product; mul.wide.u32 product, $2, $3; "
+                                            "mov.b64 {$0, $1}, product; }",
+                                            Effect::None));
+    return success();
+  }
+
+  const Architecture &architecture;
+};
+
 } // namespace
 
 LogicalResult lowerThreadsToNvvm(ModuleOp module, const Architecture &architecture) {
@@ -51,6 +73,7 @@ LogicalResult lowerThreadsToNvvm(ModuleOp module, const Architecture &architectu
   addMemoryPatterns(patterns, converter, architecture);
   addOrderPatterns(patterns, converter, architecture);
   addMatrixPatterns(patterns, converter, architecture);
+  patterns.add<WideProduct>(converter, architecture);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   populateMathToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);

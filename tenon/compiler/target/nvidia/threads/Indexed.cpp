@@ -37,7 +37,8 @@ void ThreadEmitter::emitGather(tile::GatherOp op) {
     if (!tile.exists(reg))
       continue;
     auto [address, inside] = indexedAddress(op.getView(), op.getIndices(), op.getMask(), reg);
-    Value raw = loadGlobal(memory, address, 0, inside, padding);
+    Value mask = isWritten(op.getView()) ? both(inside, holdsElement(tile, reg)) : inside;
+    Value raw = loadGlobal(memory, address, 0, mask, padding);
     values[reg] = fromMemory(b_, raw, element);
   }
   registers(op) = std::move(values);
@@ -71,22 +72,24 @@ void ThreadEmitter::shareWithDuplicates(Value tile) {
   releaseShared(mark);
 }
 
-/// What the hardware has no instruction for: read, compute, compare and exchange until nobody came between.
+/// What the hardware has no instruction for: guess what is there, compute, compare and exchange until the guess was right.
+/// The first guess is zero: an ordinary load would race with others' updates.
 Value ThreadEmitter::updateByCompareExchange(Value address, Type type, Value mask,
                                              llvm::function_ref<Value(Value)> update) {
   Type bits = b_.getIntegerType(type.getIntOrFloatBitWidth());
-  Value zero = b_.create<arith::ConstantOp>(b_.getIntegerAttr(bits, 0));
-  Value first = loadGlobal(bits, address, 0, mask, zero);
+  Value first = b_.create<arith::ConstantOp>(b_.getIntegerAttr(bits, 0));
   auto loop = b_.create<scf::WhileOp>(TypeRange{bits, b_.getI1Type()}, ValueRange{first, mask});
-  OpBuilder::InsertionGuard guard(b_);
-  Block *before = b_.createBlock(&loop.getBefore(), {}, {bits, b_.getI1Type()}, {b_.getLoc(), b_.getLoc()});
-  b_.create<scf::ConditionOp>(before->getArgument(1), before->getArguments());
-  Block *after = b_.createBlock(&loop.getAfter(), {}, {bits, b_.getI1Type()}, {b_.getLoc(), b_.getLoc()});
-  Value expected = after->getArgument(0);
-  Value next = toBits(update(fromBits(expected, type)));
-  Value seen = b_.create<AtomicCasOp>(bits, address, expected, next, mask);
-  Value again = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, seen, expected);
-  b_.create<scf::YieldOp>(ValueRange{seen, again});
+  {
+    OpBuilder::InsertionGuard guard(b_);
+    Block *before = b_.createBlock(&loop.getBefore(), {}, {bits, b_.getI1Type()}, {b_.getLoc(), b_.getLoc()});
+    b_.create<scf::ConditionOp>(before->getArgument(1), before->getArguments());
+    Block *after = b_.createBlock(&loop.getAfter(), {}, {bits, b_.getI1Type()}, {b_.getLoc(), b_.getLoc()});
+    Value expected = after->getArgument(0);
+    Value next = toBits(update(fromBits(expected, type)));
+    Value seen = b_.create<AtomicCasOp>(bits, address, expected, next, mask);
+    Value again = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, seen, expected);
+    b_.create<scf::YieldOp>(ValueRange{seen, again});
+  }
   return fromBits(loop.getResult(0), type);
 }
 
@@ -206,6 +209,7 @@ void ThreadEmitter::emitPrint(tile::PrintOp op) {
   if (isTile)
     shape = typeOf(op.getValue()).getShape().vec();
   prints_.push_back({op.getLabel().str(), elementName, shape, op.getIsUnsigned()});
+  blockBarrier(); // so that prints come in the order of the program
   auto record = [&](Value value, Value applies, Value elementNumber) {
     Value bits = toBits(value.getType().isIndex() ? toI64(value) : value);
     if (bits.getType().isInteger(32))

@@ -111,7 +111,6 @@ void ThreadEmitter::emitLoad(tile::LoadOp op) {
   const Distribution &tile = distribution(op);
   Access access(*this, op.getView(), op.getOffsets(), tile);
   AccessWidth width = widthOf(op.getView(), op.getOffsets(), tile);
-  tellWidth(op, "load", width, access.bytes);
   if (auto reason = op->getAttrOfType<StringAttr>(notAsyncAttr))
     remark(op.getLoc(), "load does not run ahead of its loop: " + reason.str());
   Type element = access.view.element, memory = memoryType(element), moved = accessType(memory, width.elements);
@@ -125,21 +124,22 @@ void ThreadEmitter::emitLoad(tile::LoadOp op) {
     if (!tile.exists(reg))
       continue;
     auto [address, constant] = access.address(reg);
-    Value raw = loadGlobal(moved, address, constant, access.mask(reg),
-                                  padding);
+    // Past the tile's edge is memory of another instance, which may be writing it.
+    Value mask = isWritten(op.getView()) ? both(access.mask(reg), holdsElement(tile, reg)) : access.mask(reg);
+    Value raw = loadGlobal(moved, address, constant, mask, padding);
     for (int64_t i = 0; i < width.elements; ++i) {
       Value one = width.elements == 1 ? raw : b_.create<vector::ExtractOp>(raw, i).getResult();
       values[reg + i] = fromMemory(b_, one, element);
     }
   }
   registers(op) = std::move(values);
+  tellAccess(op, "load", access, width);
 }
 
 void ThreadEmitter::emitStore(tile::StoreOp op) {
   const Distribution &tile = distribution(op.getValue());
   Access access(*this, op.getView(), op.getOffsets(), tile);
   AccessWidth width = widthOf(op.getView(), op.getOffsets(), tile);
-  tellWidth(op, "store", width, access.bytes);
   Type element = access.view.element, moved = accessType(memoryType(element), width.elements);
   Value owner = isOwner(tile);
   const Registers &values = registers(op.getValue());
@@ -151,6 +151,7 @@ void ThreadEmitter::emitStore(tile::StoreOp op) {
     Value mask = both(both(access.mask(reg), holdsElement(tile, reg)), owner);
     storeGlobal(value, address, constant, mask);
   }
+  tellAccess(op, "store", access, width);
 }
 
 AccessWidth ThreadEmitter::widthOf(Value view, ValueRange offsets, const Distribution &tile) {
@@ -170,10 +171,24 @@ Value ThreadEmitter::packMemory(ArrayRef<Value> values, Type element, Type moved
   return b_.create<vector::FromElementsOp>(moved, raw);
 }
 
-void ThreadEmitter::tellWidth(Operation *op, const char *what, const AccessWidth &width, int64_t bytes) {
+/// What an access does not do as well as it could: its width, and the bounds that are checked as the kernel runs.
+void ThreadEmitter::tellAccess(Operation *op, const char *what, const Access &access, const AccessWidth &width) {
   if (width.elements < width.widest)
-    remark(op->getLoc(), std::string(what) + " of " + std::to_string(width.elements * bytes) +
+    remark(op->getLoc(), std::string(what) + " of " + std::to_string(width.elements * access.bytes) +
                              " bytes a thread instead of 16: " + width.limit);
+  std::map<int64_t, int> checks; // by dimension
+  for (const auto &[place, compare] : access.inside)
+    ++checks[place.first];
+  if (checks.empty())
+    return;
+  std::string dimensions;
+  int all = 0;
+  for (auto [dim, count] : checks) {
+    dimensions += (dimensions.empty() ? "" : ", ") + std::to_string(dim);
+    all += count;
+  }
+  remark(op->getLoc(), std::string(what) + " checks bounds in dimension" + (checks.size() > 1 ? "s " : " ") +
+                           dimensions + ": " + std::to_string(all) + " comparisons a thread");
 }
 
 } // namespace tenon::nvidia

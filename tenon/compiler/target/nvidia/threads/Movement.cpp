@@ -115,6 +115,14 @@ Registers ThreadEmitter::readStaged(const Staged &staged, const Distribution &ti
   return values;
 }
 
+/// What it costs. `written`, `read`: elements of one access.
+void ThreadEmitter::tellStaging(Operation *op, const char *what, const Staged &staged, int64_t written, int64_t read) {
+  int64_t bytes = byteSize(stagedType(staged.element));
+  remark(op->getLoc(), std::string(what) + " through " + std::to_string(staged.window.end - staged.window.begin) +
+                           " bytes of shared memory, written in accesses of " + std::to_string(written * bytes) +
+                           " bytes and read in accesses of " + std::to_string(read * bytes));
+}
+
 //===--- The operations -------------------------------------------------------------------------------------------===//
 
 void ThreadEmitter::emitConvert(ConvertOp op) {
@@ -134,8 +142,7 @@ void ThreadEmitter::emitConvert(ConvertOp op) {
   Coords origin(from.rank(), 0);
   writeStaged(staged, op.getValue(), origin, newGroup());
   registers(op) = readStaged(staged, to, origin, newGroup());
-  remark(op.getLoc(), "layout conversion through shared memory: " +
-                          std::to_string(staged.window.end - staged.window.begin) + " bytes written and read");
+  tellStaging(op, "layout conversion", staged, stagedWidth(staged, from, origin), stagedWidth(staged, to, origin));
   releaseShared(mark);
 }
 
@@ -143,8 +150,10 @@ void ThreadEmitter::emitSlice(tile::SliceOp op) {
   const Distribution &from = distribution(op.getValue()), &to = distribution(op);
   int64_t mark = markShared();
   Staged staged = planStaging(from.shape(), typeOf(op).getElementType(), fastestFor(from, to), /*padded=*/true);
-  writeStaged(staged, op.getValue(), Coords(from.rank(), 0), newGroup());
+  Coords origin(from.rank(), 0);
+  writeStaged(staged, op.getValue(), origin, newGroup());
   registers(op) = readStaged(staged, to, op.getOffsets(), newGroup());
+  tellStaging(op, "slice", staged, stagedWidth(staged, from, origin), stagedWidth(staged, to, op.getOffsets()));
   releaseShared(mark);
 }
 

@@ -2,7 +2,8 @@
 //
 // Program order in global memory. The threads of a block act as one program instance, whose loads and stores appear in
 // program order; where an element may be written by one thread and read or written by another, a barrier stands between.
-// No barrier is needed where every element stays with one thread: the same window of the same view in the same layout.
+// No barrier is needed where every element stays with one thread: the same window of the same view in the same layout,
+// unless several threads hold the element and all of them load what one of them stores.
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 using namespace mlir;
@@ -11,7 +12,7 @@ namespace tenon::nvidia {
 namespace {
 
 /// Load and store of one window, each thread its own elements.
-bool sameThreads(Operation *a, Operation *b) {
+bool touchOneWindow(Operation *a, Operation *b) {
   auto describe = [](Operation *op) -> std::tuple<Value, Type, SmallVector<Value>> {
     if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
       return {load.getView(), load.getType(), SmallVector<Value>(load.getOffsets())};
@@ -26,6 +27,13 @@ bool sameThreads(Operation *a, Operation *b) {
   auto kernel = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());
   bool distinct = bool(kernel.getArgAttr(argument.getArgNumber(), tile::distinctAttr));
   return distinct && describe(a) == describe(b);
+}
+
+/// Atomics whose order does not show.
+bool commute(Operation *a, Operation *b) {
+  auto first = llvm::dyn_cast<tile::AtomicRMWOp>(a), second = llvm::dyn_cast<tile::AtomicRMWOp>(b);
+  return first && second && first.getKind() == second.getKind() && first.getIsUnsigned() == second.getIsUnsigned() &&
+         first.getKind() != tile::AtomicKind::exchange && first.getOld().use_empty() && second.getOld().use_empty();
 }
 
 } // namespace
@@ -46,14 +54,29 @@ std::optional<ThreadEmitter::GlobalAccess> ThreadEmitter::globalAccess(Operation
       .Default([](Operation *) { return std::nullopt; });
 }
 
+bool ThreadEmitter::isWritten(Value view) {
+  auto [found, isNew] = written_.try_emplace(view, false);
+  if (isNew)
+    kernel_.walk([&](Operation *op) {
+      std::optional<GlobalAccess> access = globalAccess(op);
+      found->second |= access && access->isWrite && mayOverlap(kernel_, view, access->view);
+    });
+  return found->second;
+}
+
 bool ThreadEmitter::conflict(const GlobalAccess &a, const GlobalAccess &b) {
   if (!a.isWrite && !b.isWrite)
     return false;
-  bool bothAtomic = llvm::isa<tile::AtomicRMWOp, tile::AtomicCASOp>(a.op) &&
-                    llvm::isa<tile::AtomicRMWOp, tile::AtomicCASOp>(b.op);
-  if (!mayOverlap(kernel_, a.view, b.view))
+  if (!mayOverlap(kernel_, a.view, b.view) || commute(a.op, b.op))
     return false;
-  return !bothAtomic && !sameThreads(a.op, b.op);
+  return !(touchOneWindow(a.op, b.op) && ((a.isWrite && b.isWrite) || !isHeldTwice(a.op)));
+}
+
+/// Whether several threads hold the elements of a load or store.
+bool ThreadEmitter::isHeldTwice(Operation *access) {
+  auto store = llvm::dyn_cast<tile::StoreOp>(access);
+  const Distribution &tile = distribution(store ? Value(store.getValue()) : access->getResult(0));
+  return llvm::any_of(tile.threadBits(), [](const Distribution::ThreadBit &bit) { return bit.dim < 0; });
 }
 
 /// Called for every op before its code: stands a barrier in front when it conflicts with an access since the last one.
@@ -75,11 +98,8 @@ void ThreadEmitter::orderIterations(Block &body) {
   });
   for (const GlobalAccess &a : accesses)
     for (const GlobalAccess &b : accesses)
-      if ((a.isWrite || b.isWrite) && (a.op == b.op || conflict(a, b))) {
-        bool isAtomic = llvm::isa<tile::AtomicRMWOp, tile::AtomicCASOp>(a.op) && a.op == b.op;
-        if (!isAtomic)
-          return blockBarrier();
-      }
+      if ((a.isWrite || b.isWrite) && ((a.op == b.op && !commute(a.op, b.op)) || conflict(a, b)))
+        return blockBarrier();
 }
 
 void ThreadEmitter::blockBarrier() {

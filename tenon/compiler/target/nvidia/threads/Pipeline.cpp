@@ -70,8 +70,8 @@ std::unique_ptr<ThreadEmitter::Pipeline> ThreadEmitter::planPipeline(scf::ForOp 
   pipeline->inside = newGroup();
   for (const Copy &copy : pipeline->copies)
     remark(copy.load->getLoc(), "load runs " + std::to_string(pipeline->stages - 1) +
-                                   " iterations ahead of its loop, in copies of " + std::to_string(copy.width) +
-                                   " bytes");
+                                   (pipeline->stages == 2 ? " iteration" : " iterations") +
+                                   " ahead of its loop, in copies of " + std::to_string(copy.width) + " bytes");
   return pipeline;
 }
 

@@ -61,7 +61,10 @@ void ThreadEmitter::emitReduce(tile::ReduceOp op) {
 
   // Across lanes, warps and blocks: the bits of the thread's number that move along the dimension.
   SmallVector<int> warpBits, blockBits;
+  int64_t sameMask = 0; // threads that differ in these bits alone end with the same values
   for (const Distribution::ThreadBit &bit : tile.threadBits()) {
+    if (bit.bit < Distribution::blockBit && (bit.dim == dim || bit.dim < 0))
+      sameMask |= int64_t(1) << bit.bit;
     if (bit.dim != dim)
       continue;
     if (bit.bit >= Distribution::blockBit) {
@@ -107,7 +110,7 @@ void ThreadEmitter::emitReduce(tile::ReduceOp op) {
       return flat(join(unflat(left), unflat(right)));
     };
     if (ofBlocks)
-      combineAcrossBlocks(lists, bits, combineLists);
+      combineAcrossBlocks(lists, bits, sameMask, combineLists);
     else
       combineAcrossWarps(lists, bits, combineLists);
     size_t next = 0;
@@ -203,28 +206,46 @@ void ThreadEmitter::combineAcrossWarps(MutableArrayRef<SmallVector<Value>> lists
 }
 
 /// The same across the blocks of a cluster: each block leaves its values in its own shared memory, and all read the
-/// others' there. Two cluster barriers: values are there; nobody reads any more. After combineAcrossWarps all warps that
-/// share a row hold the same values.
-void ThreadEmitter::combineAcrossBlocks(MutableArrayRef<SmallVector<Value>> lists, ArrayRef<int> bits,
+/// others' there. Threads that differ only in bits of `same` hold the same values by now: one of them writes. The windows
+/// are used for nothing else, so that one cluster barrier is enough, and one more before a loop comes round again or a
+/// block ends (its memory must be there as long as others read it).
+void ThreadEmitter::combineAcrossBlocks(MutableArrayRef<SmallVector<Value>> lists, ArrayRef<int> bits, int64_t same,
                                         CombineLists combine) {
-  int64_t count = 0, slotBytes = slotBytesOf(lists);
+  int64_t count = 0, slotBytes = slotBytesOf(lists), lines = options_.threads;
   for (const auto &list : lists)
     count += static_cast<int64_t>(list.size());
-  // One place per thread; never reused, so that no ordinary barrier has to guard it against other exchanges.
+  // The line's number: the other bits of the thread's.
+  Value line = i32(0);
+  int place = 0;
+  for (int bit = 0; (int64_t(1) << bit) < options_.threads; ++bit) {
+    if (same >> bit & 1) {
+      lines /= 2;
+      continue;
+    }
+    Value one = b_.create<arith::AndIOp>(b_.create<arith::ShRUIOp>(threadId_, i32(bit)), i32(1));
+    line = b_.create<arith::OrIOp>(line, b_.create<arith::ShLIOp>(one, i32(place++)));
+  }
+  Value writes = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, b_.create<arith::AndIOp>(threadId_, i32(same)),
+                                          i32(0));
+  int64_t perSlot = lines * slotBytes;
   SharedWindow window;
-  int64_t perSlot = options_.threads * slotBytes;
-  window.begin = allocateShared(count * perSlot);
+  window.begin = allocateShared(count * perSlot); // never released
   window.end = window.begin + count * perSlot;
   int write = newGroup();
-  Value mine = b_.create<arith::MulIOp>(threadId_, i32(slotBytes));
+  if (b_.getInsertionBlock()->getParentOp() != function_) { // in a loop or branch: others may still read the last values
+    b_.create<ClusterArriveOp>();
+    b_.create<ClusterWaitOp>();
+  }
+  Value mine = b_.create<arith::MulIOp>(line, i32(slotBytes));
   int64_t at = window.begin;
   for (const auto &list : lists)
     for (Value value : list) {
-      storeShared(toBits(value), mine, at, {}, window, write);
+      storeShared(toBits(value), mine, at, writes, window, write);
       at += perSlot;
     }
   b_.create<ClusterArriveOp>();
   b_.create<ClusterWaitOp>();
+  readsOtherBlocks_ = true;
   int64_t mask = 0;
   for (int bit : bits)
     mask |= int64_t(1) << bit;
@@ -250,8 +271,6 @@ void ThreadEmitter::combineAcrossBlocks(MutableArrayRef<SmallVector<Value>> list
       sums[i] = sums[i].empty() ? values : combine(sums[i], values);
     }
   }
-  b_.create<ClusterArriveOp>();
-  b_.create<ClusterWaitOp>();
   std::copy(sums.begin(), sums.end(), lists.begin());
 }
 

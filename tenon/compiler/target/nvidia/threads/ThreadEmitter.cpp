@@ -48,6 +48,10 @@ LogicalResult ThreadEmitter::run() {
   bindArguments();
   if (failed(emitBlock(kernel_.getBody().front())))
     return failure();
+  if (readsOtherBlocks_) { // no block ends while another may read its memory
+    b_.create<ClusterArriveOp>();
+    b_.create<ClusterWaitOp>();
+  }
   b_.create<func::ReturnOp>();
   prologueEnd_->erase();
   function_->setAttr(threadsAttr, b_.getI64IntegerAttr(options_.threads));
@@ -169,6 +173,7 @@ LogicalResult ThreadEmitter::emitOp(Operation &op) {
       .Case<tile::ScalarOp>([&](auto element) { return emitScalar(element), success(); })
       .Case<tile::ReduceOp>([&](auto reduce) { return emitReduce(reduce), success(); })
       .Case<tile::ScanOp>([&](auto scan) { return emitScan(scan), success(); })
+      .Case<tile::RandomBitsOp>([&](auto random) { return emitRandomBits(random), success(); })
       .Case<ConvertOp>([&](auto convert) { return emitConvert(convert), success(); })
       .Case<arith::ConstantOp>([&](auto constant) { return emitConstant(constant), success(); })
       .Default([&](Operation *other) -> LogicalResult {

@@ -4,6 +4,7 @@
 #include "tenon/compiler/dialect/TileDialect.h"
 #include "tenon/compiler/lower/Elements.h"
 #include "tenon/compiler/lower/KernelInfo.h"
+#include "tenon/compiler/target/nvidia/threads/AxisInfo.h"
 #include "tenon/compiler/target/nvidia/threads/Distribution.h"
 #include "tenon/compiler/target/nvidia/threads/Divisibility.h"
 #include "tenon/compiler/target/nvidia/threads/DotPlan.h"
@@ -23,8 +24,9 @@
 /// they may touch, and tenon-nvidia-insert-barriers reads that.
 ///
 /// The pieces, one file each: ThreadEmitter.cpp (program, control flow, element-wise), Memory.cpp (loads and stores),
-/// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp (conversions, transposes, slices, ...), Reduce.cpp,
-/// Scan.cpp, Dot.cpp, MatrixDot.cpp and PlainDot.cpp (dots), Pipeline.cpp (loads that run ahead of their loop).
+/// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp
+/// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, Scan.cpp, Dot.cpp, MatrixDot.cpp and PlainDot.cpp
+/// (dots), Pipeline.cpp (loads that run ahead of their loop).
 namespace tenon::nvidia {
 
 struct ThreadOptions {
@@ -115,7 +117,7 @@ private:
   struct Access;
   AccessWidth widthOf(mlir::Value view, mlir::ValueRange offsets, const Distribution &tile);
   mlir::Value packMemory(llvm::ArrayRef<mlir::Value> values, mlir::Type element, mlir::Type moved);
-  void tellWidth(mlir::Operation *op, const char *what, const AccessWidth &width, int64_t bytes);
+  void tellAccess(mlir::Operation *op, const char *what, const Access &access, const AccessWidth &width);
 
   //--- Ordering.cpp ---
   struct GlobalAccess {
@@ -124,7 +126,10 @@ private:
     bool isWrite;
   };
   static std::optional<GlobalAccess> globalAccess(mlir::Operation *op);
+  /// Whether the kernel may write the view's memory.
+  bool isWritten(mlir::Value view);
   bool conflict(const GlobalAccess &a, const GlobalAccess &b);
+  bool isHeldTwice(mlir::Operation *access);
   void orderGlobal(mlir::Operation *op);
   void orderIterations(mlir::Block &body);
   void blockBarrier();
@@ -159,11 +164,15 @@ private:
   void writeStaged(const Staged &staged, mlir::Value tile, llvm::ArrayRef<int64_t> origin, int group);
   /// Reads the elements that a thread holds of a tile that begins at `origin`.
   Registers readStaged(const Staged &staged, const Distribution &tile, llvm::ArrayRef<int64_t> origin, int group);
+  void tellStaging(mlir::Operation *op, const char *what, const Staged &staged, int64_t written, int64_t read);
   void emitConvert(ConvertOp op);
   void emitSlice(tile::SliceOp op);
   void emitConcat(tile::ConcatOp op);
   void emitReshape(tile::ReshapeOp op);
   void emitScalar(tile::ScalarOp op);
+
+  //--- Random.cpp ---
+  void emitRandomBits(tile::RandomBitsOp op);
 
   //--- Reduce.cpp, Scan.cpp ---
   void emitReduce(tile::ReduceOp op);
@@ -172,7 +181,7 @@ private:
   void combineAcrossWarps(llvm::MutableArrayRef<llvm::SmallVector<mlir::Value>> lists, llvm::ArrayRef<int> bits,
                           CombineLists combine);
   void combineAcrossBlocks(llvm::MutableArrayRef<llvm::SmallVector<mlir::Value>> lists, llvm::ArrayRef<int> bits,
-                           CombineLists combine);
+                           int64_t same, CombineLists combine);
   Partial joinPartials(mlir::Region &combine, const Partial &left, const Partial &right);
   void emitScan(tile::ScanOp op);
   Partial scanAcrossWarps(const Partial &total, mlir::Value place, int64_t lastPlace, mlir::Value warp, int warpBits,
@@ -269,6 +278,7 @@ private:
   mlir::ImplicitLocOpBuilder b_;
   mlir::func::FuncOp function_;
   Divisibility divisibility_;
+  AxisAnalysis axes_{divisibility_};
   mlir::Value threadId_, clusterRank_; ///< i32
   mlir::Value status_, printBuffer_;   ///< i64 addresses
   llvm::SmallVector<mlir::Value> programIds_; ///< i64
@@ -279,12 +289,14 @@ private:
   llvm::DenseMap<const Distribution *, llvm::SmallVector<mlir::Value>> threadCoords_;
   mlir::Operation *prologueEnd_ = nullptr; ///< before it goes what depends on the thread's number alone
   llvm::SmallVector<GlobalAccess> pendingGlobal_; ///< since the last barrier
+  llvm::DenseMap<mlir::Value, bool> written_;
   llvm::DenseMap<OperandKey, StagedOperand> keptOperands_;
   llvm::DenseMap<mlir::Operation *, StagedOperand> copied_; ///< by tile.load; `alongK` is not known here
   llvm::DenseSet<mlir::Value> async_;
   unsigned nextWord_ = 0;
   int64_t usedShared_ = 0, peakShared_ = 0;
   int nextGroup_ = 0;
+  bool readsOtherBlocks_ = false; ///< of the cluster
   std::vector<std::string> remarks_;
   std::vector<Assert> asserts_;
   std::vector<Print> prints_;

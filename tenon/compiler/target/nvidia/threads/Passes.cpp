@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/compiler/target/nvidia/threads/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+
+namespace tenon::nvidia {
+
+void registerThreadPasses() {
+  mlir::registerPass([] { return createRelaxPrecisionPass(); });
+  mlir::registerPass([] { return createChooseLayoutsPass(); });
+  mlir::registerPass([] { return createPipelineLoadsPass(); });
+  mlir::registerPass([] { return createInsertBarriersPass(); });
+}
+
+} // namespace tenon::nvidia

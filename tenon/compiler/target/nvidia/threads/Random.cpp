@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random bits. The element with counter c gets word c mod 4 of the generator's block c / 4, so a thread whose registers
+// 4i .. 4i+3 are known to have the counters 4k .. 4k+3 evaluates the generator once for the four of them:
+//
+//     counters  8 9 10 11 | 12 13 14 15            philox(seed, 2) = a b c d,  philox(seed, 3) = e f g h
+//     bits      a b c  d  | e  f  g  h
+//
+// Pairs (2k, 2k+1) share one too, the half of its words chosen at run time; what is not known to be aligned chooses
+// among all four.
+#include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <array>
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+/// Philox4x32-10 (see transform/ExpandRandom.cpp) on scalars. The keys of all rounds are made once.
+class Philox {
+public:
+  Philox(ImplicitLocOpBuilder &b, Value seed) : b_(b) {
+    Value key[2] = {low(seed), high(seed)};
+    for (uint32_t round = 0; round < 10; ++round)
+      keys_[round] = {b_.createOrFold<arith::AddIOp>(key[0], word(round * 0x9E3779B9u)),
+                      b_.createOrFold<arith::AddIOp>(key[1], word(round * 0xBB67AE85u))};
+  }
+
+  /// The words of a 64-bit counter.
+  std::array<Value, 4> operator()(Value counter) {
+    std::array<Value, 4> c = {low(counter), high(counter), word(0), word(0)};
+    for (const auto &[key0, key1] : keys_) {
+      auto [low0, high0] = product(c[0], 0xD2511F53);
+      auto [low1, high1] = product(c[2], 0xCD9E8D57);
+      c = {mixed(high1, c[1], key0), low1, mixed(high0, c[3], key1), low0};
+    }
+    return c;
+  }
+
+private:
+  Value word(uint32_t value) { return b_.create<arith::ConstantIntOp>(static_cast<int32_t>(value), 32); }
+  Value low(Value wide) { return b_.createOrFold<arith::TruncIOp>(b_.getI32Type(), wide); }
+  Value high(Value wide) {
+    Value thirtyTwo = b_.create<arith::ConstantIntOp>(32, 64);
+    return low(b_.createOrFold<arith::ShRUIOp>(wide, thirtyTwo));
+  }
+  Value mixed(Value x, Value y, Value key) {
+    return b_.createOrFold<arith::XOrIOp>(b_.createOrFold<arith::XOrIOp>(x, y), key);
+  }
+  std::pair<Value, Value> product(Value value, uint32_t factor) {
+    SmallVector<Value, 2> halves;
+    b_.OpBuilder::createOrFold<arith::MulUIExtendedOp>(halves, b_.getLoc(), value, word(factor));
+    return {halves[0], halves[1]};
+  }
+
+  ImplicitLocOpBuilder &b_;
+  std::array<std::pair<Value, Value>, 10> keys_;
+};
+
+} // namespace
+
+void ThreadEmitter::emitRandomBits(tile::RandomBitsOp op) {
+  const Distribution &tile = distribution(op);
+  AxisInfo counterAxes = axes_.of(op.getCounter());
+  int64_t group = 1, aligned = 1; // registers that share an evaluation; elements that could
+  for (int64_t d = 0; d < tile.rank(); ++d) {
+    group = std::max(group, std::min({tile.consecutive(d), counterAxes.alignedRun(d), int64_t(4)}));
+    aligned = std::max(aligned, counterAxes.alignedRun(d));
+  }
+
+  Philox philox(b_, scalar(op.getSeed()));
+  Registers counters = registers(op.getCounter()), bits(tile.registers());
+  for (int first = 0; first < tile.registers(); first += group) {
+    if (!tile.exists(first)) // then neither do the others
+      continue;
+    Value counter = counters[first];
+    std::array<Value, 4> words = philox(b_.create<arith::ShRUIOp>(counter, i64(2)));
+    for (int reg = first; reg < first + group; ++reg) {
+      if (!tile.exists(reg))
+        continue;
+      // The words that it may be, in the order of the counter's bits from that of `group` on.
+      SmallVector<Value, 4> candidates;
+      for (int64_t w = reg - first; w < 4; w += group)
+        candidates.push_back(words[w]);
+      for (int64_t bit = group; bit < 4; bit *= 2) {
+        Value masked = b_.create<arith::AndIOp>(counter, i64(bit));
+        Value isSet = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, masked, i64(0));
+        for (size_t i = 0; i < candidates.size() / 2; ++i)
+          candidates[i] = b_.create<arith::SelectOp>(isSet, candidates[2 * i + 1], candidates[2 * i]);
+        candidates.resize(candidates.size() / 2);
+      }
+      bits[reg] = candidates[0];
+    }
+  }
+  if (group < 4)
+    remark(op.getLoc(), "random bits use " + std::to_string(group) + " of the 4 words of each evaluation: " +
+                            (aligned < 4 ? "counters of neighbours are not known to begin with a multiple of 4"
+                                         : "a thread does not hold 4 neighbours"));
+  registers(op) = std::move(bits);
+}
+
+} // namespace tenon::nvidia

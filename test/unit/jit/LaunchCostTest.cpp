@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a launch costs the host once its kernel is compiled: no allocation, and how long it takes; and that what is
+// found quickly is the right thing. Instructions are counted by
+//   valgrind --tool=callgrind --toggle-collect='tenon::launch(tenon::Kernel*' \
+//     unit-launch-cost --gtest_filter='*Report*'
+#include "../runtime/CudaFixture.h"
+
+#include "tenon/jit/Jit.h"
+#include "tenon/runtime/LaunchGraph.h"
+#include "tenon/tenon.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <new>
+#include <thread>
+
+using namespace tenon;
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define TENON_SANITIZED 1
+#endif
+#endif
+
+//===--- Counting allocations -------------------------------------------------------------------------------------===//
+
+namespace {
+thread_local bool counting = false;
+std::atomic<int> allocations{0};
+
+void count() {
+  if (counting)
+    ++allocations;
+}
+} // namespace
+
+// Under a sanitizer, which has a malloc of its own, operator new is watched; otherwise all that new comes down to.
+#ifdef TENON_SANITIZED
+void *operator new(size_t bytes) {
+  count();
+  if (void *memory = std::malloc(bytes ? bytes : 1))
+    return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, size_t) noexcept { std::free(memory); }
+#else
+#pragma GCC visibility push(default) // in place of the C library's for all of its users
+extern "C" {
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+
+void *malloc(size_t bytes) noexcept {
+  count();
+  return __libc_malloc(bytes);
+}
+void *calloc(size_t number, size_t bytes) noexcept {
+  count();
+  return __libc_calloc(number, bytes);
+}
+void *realloc(void *memory, size_t bytes) noexcept {
+  count();
+  return __libc_realloc(memory, bytes);
+}
+void *aligned_alloc(size_t alignment, size_t bytes) noexcept {
+  count();
+  return __libc_memalign(alignment, bytes);
+}
+}
+#pragma GCC visibility pop
+#endif
+
+namespace {
+
+/// Of this thread.
+template <class F> int allocationsOf(F work) {
+  allocations = 0;
+  counting = true;
+  work();
+  counting = false;
+  return allocations;
+}
+
+//===--- Kernels --------------------------------------------------------------------------------------------------===//
+
+Kernel scale("scale(x, y, factor, shift, width=64)", [](View x, View y, Scalar factor, Index shift, Param width) {
+  Index i = grid(cdiv(x.size(0), width));
+  y.store({i * width}, x.load({i * width + shift}, {width}) * factor);
+});
+
+Kernel addRows("add_rows(x, y, z, rows=16, cols=32)", [](View x, View y, View z, Param rows, Param cols) {
+  auto [i, j] = grid(cdiv(x.size(0), rows), cdiv(x.size(1), cols));
+  Tile a = x.load({i * rows, j * cols}, {rows, cols}), b = y.load({i * rows, j * cols}, {rows, cols});
+  z.store({i * rows, j * cols}, a + b);
+});
+
+Kernel withWorkspace("with_workspace(x, y, width=64)", [](View x, View y, Param width) {
+  Index i = grid(cdiv(x.size(0), width));
+  View sums = workspace(DType::f32, {cdiv(x.size(0), width), width});
+  sums.store({i, 0}, reshape(x.load({i * width}, {width}), {1, width}));
+  y.store({i * width}, reshape(sums.load({i, 0}, {1, width}), {width}));
+});
+
+class LaunchCost : public Cuda {};
+
+/// Arguments of both kernels; one instance each, so that the work itself is nearly nothing.
+struct Case {
+  const Kernel &kernel;
+  Arguments arguments;
+  Params params;
+};
+std::vector<Case> casesOn(Device device) {
+  auto vector = [&] { return Tensor::zeros(DType::f32, {64}, device); };
+  auto matrix = [&] { return Tensor::zeros(DType::f32, {16, 32}, device); };
+  std::vector<Case> cases;
+  cases.push_back({scale, {vector(), vector(), 2.0, 0}, {}});
+  cases.push_back({scale, {vector(), vector(), 2.0, 0}, {{"width", 32}}});
+  cases.push_back({addRows, {matrix(), matrix(), matrix()}, {{"rows", 16}, {"cols", 32}}});
+  cases.push_back({addRows, {matrix(), matrix().transpose({1, 0}).transpose({1, 0}), matrix()}, {}});
+  return cases;
+}
+
+LaunchOptions optionsFor(const Case &c, Target target, Stream *stream) {
+  LaunchOptions options;
+  options.params = c.params;
+  options.target = target;
+  options.stream = stream;
+  return options;
+}
+
+TEST_F(LaunchCost, OnTheCpuNothingIsAllocated) {
+  for (Case &c : casesOn(Device::cpu()))
+    for (int threads : {0, 1, 3}) {
+      LaunchOptions options = optionsFor(c, Target::cpu, nullptr);
+      options.threads = threads;
+      launch(c.kernel, c.arguments, options);
+      EXPECT_EQ(allocationsOf([&] {
+                  for (int i = 0; i < 100; ++i)
+                    launch(c.kernel, c.arguments, options);
+                }),
+                0)
+          << c.kernel.name() << " on " << threads << " threads";
+    }
+}
+
+TEST_F(LaunchCost, OnACudaDeviceNothingIsAllocated) {
+  Device device = Device::cuda(1);
+  Stream stream(device);
+  for (Case &c : casesOn(device))
+    for (Stream *on : {&stream, static_cast<Stream *>(nullptr)}) {
+      LaunchOptions options = optionsFor(c, Target::cuda, on);
+      launch(c.kernel, c.arguments, options);
+      uint64_t before = fake::launchCount();
+      EXPECT_EQ(allocationsOf([&] {
+                  for (int i = 0; i < 100; ++i)
+                    launch(c.kernel, c.arguments, options);
+                }),
+                0)
+          << c.kernel.name() << (on ? " on a stream" : " without a stream");
+      EXPECT_EQ(fake::launchCount(), before + 100);
+    }
+}
+
+TEST_F(LaunchCost, WorkspacesAreKept) {
+  Stream stream(Device::cuda(0));
+  for (Device device : {Device::cpu(), stream.device()}) {
+    Arguments arguments{Tensor::zeros(DType::f32, {64}, device), Tensor::zeros(DType::f32, {64}, device)};
+    LaunchOptions options;
+    if (device.isCuda()) {
+      options.target = Target::cuda;
+      options.stream = &stream;
+    }
+    launch(withWorkspace, arguments, options);
+    EXPECT_EQ(allocationsOf([&] { launch(withWorkspace, arguments, options); }), 0) << device.str();
+  }
+}
+
+//===--- Workspaces of a device -----------------------------------------------------------------------------------===//
+
+TEST_F(LaunchCost, AWorkspaceIsZeroedByTheStream) {
+  Stream stream(Device::cuda(0));
+  Tensor x = Tensor::zeros(DType::f32, {640}, stream.device()), y = Tensor::zeros(DType::f32, {640}, stream.device());
+  LaunchOptions options;
+  options.target = Target::cuda;
+  options.stream = &stream;
+  launch(withWorkspace, {x.slice(0, 0, 128), y}, options);
+  fake::setLazy(true);
+  int fills = fake::calls("cuMemsetD8Async"), waits = fake::calls("cuStreamSynchronize");
+  launch(withWorkspace, {x.slice(0, 0, 128), y}, options);
+  EXPECT_EQ(fake::calls("cuMemsetD8Async"), fills + 1);
+  EXPECT_EQ(fake::calls("cuStreamSynchronize"), waits) << "nobody waits for it";
+  EXPECT_FALSE(stream.idle());
+  launch(withWorkspace, {x, y}, options); // more than there is: the old one stays until the first launches are done
+  stream.synchronize();
+}
+
+TEST_F(LaunchCost, AGraphHasItsOwnWorkspace) {
+  Tensor x = Tensor::zeros(DType::f32, {64}, Device::cuda(0)), y = Tensor::zeros(DType::f32, {64}, Device::cuda(0));
+  LaunchGraph graph;
+  {
+    Stream stream(Device::cuda(0));
+    LaunchOptions options;
+    options.target = Target::cuda;
+    options.stream = &stream;
+    launch(withWorkspace, {x, y}, options);
+    graph = LaunchGraph::capture(stream, [&] { launch(withWorkspace, {x, y}, options); });
+    EXPECT_EQ(graph.nodes(), 2u) << "a fill and a kernel";
+    launch(withWorkspace, {x, y}, options);
+  }
+  Stream other(Device::cuda(0));
+  uint64_t before = fake::launchCount();
+  graph.launch(other);
+  graph.launch(other);
+  other.synchronize(); // the fixture finds uses of freed memory
+  EXPECT_EQ(fake::launchCount(), before);
+}
+
+//===--- What is found --------------------------------------------------------------------------------------------===//
+
+TEST_F(LaunchCost, WhatDiffersIsCompiledApart) {
+  Kernel kernel("scaled(x, y, shift, width=64)", [](View x, View y, Index shift, Param width) {
+    Index i = grid(cdiv(x.size(0), width));
+    y.store({i * width}, x.load({i * width + shift}, {width}).to(y.dtype()));
+  });
+  Device device = Device::cuda(0);
+  auto vector = [&](int64_t size) { return Tensor::zeros(DType::f32, {size}, device); };
+  LaunchOptions plain;
+  plain.target = Target::cuda;
+  auto known = [&](const Arguments &arguments, const LaunchOptions &options) {
+    bool first = prepare(kernel, arguments, options).fromMemory;
+    EXPECT_TRUE(prepare(kernel, arguments, options).fromMemory) << "the second time";
+    return first;
+  };
+  Tensor x = vector(64), y = vector(64), all = vector(256);
+  EXPECT_FALSE(known({x, y, 0}, plain));
+  EXPECT_TRUE(known({y, x, 32}, plain)) << "both are multiples of 16";
+  EXPECT_TRUE(known({vector(1024), vector(48), 16}, plain)) << "sizes count by what divides them";
+  EXPECT_FALSE(known({vector(72), y, 0}, plain)) << "a multiple of 8 alone";
+  EXPECT_FALSE(known({all.slice(0, 2, 64), y, 0}, plain)) << "an address that is a multiple of 8 alone";
+  EXPECT_FALSE(known({x, y, 3}, plain)) << "an odd index";
+  EXPECT_FALSE(known({x, x, 0}, plain)) << "an overlap";
+  EXPECT_FALSE(known({all.slice(0, 0, 64, 2), y, 0}, plain)) << "no unit stride";
+  EXPECT_FALSE(known({Tensor::zeros(DType::f16, {64}, device), y, 0}, plain)) << "another type";
+  auto with = [&](auto change) {
+    LaunchOptions options = plain;
+    change(options);
+    return known({x, y, 0}, options);
+  };
+  EXPECT_FALSE(with([](LaunchOptions &o) { o.params["width"] = 32; }));
+  EXPECT_TRUE(with([](LaunchOptions &o) { o.params["width"] = 64; })) << "the default";
+  EXPECT_FALSE(with([](LaunchOptions &o) { o.compile.warps = 2; }));
+  EXPECT_FALSE(with([](LaunchOptions &o) { o.compile.stages = 2; }));
+  EXPECT_FALSE(with([](LaunchOptions &o) { o.compile.isa = "baseline"; })) << "of its part on the host";
+  EXPECT_TRUE(with([](LaunchOptions &o) { o.compile.gpu = "sm_80"; })) << "a device has its own";
+  EXPECT_TRUE(with([](LaunchOptions &o) { o.threads = 3; }));
+  Device other = Device::cuda(1);
+  EXPECT_FALSE(known({Tensor::zeros(DType::f32, {64}, other), Tensor::zeros(DType::f32, {64}, other), 0}, plain));
+}
+
+/// The interpreter compiles nothing: a specialisation is had for the price of tracing it.
+Kernel makeFilled() {
+  return Kernel("filled(y, width)", [](View y, Param width) {
+    Index i = grid(cdiv(y.size(0), width));
+    y.store({i * width}, zeros(i32, {width}) + width);
+  });
+}
+
+TEST_F(LaunchCost, ManySpecialisations) {
+  Kernel filled = makeFilled();
+  LaunchOptions options;
+  options.target = Target::interpreter;
+  Tensor y = Tensor::zeros(DType::i32, {4});
+  for (bool again : {false, true})
+    for (int64_t width = 1; width <= 100; ++width) {
+      options.params["width"] = width;
+      EXPECT_EQ(prepare(filled, {y}, options).fromMemory, again) << width;
+    }
+}
+
+TEST_F(LaunchCost, ThreadsLookUpWhileOthersCompile) {
+  Kernel filled = makeFilled();
+  std::vector<std::thread> workers;
+  for (int t = 0; t < 4; ++t)
+    workers.emplace_back([&, t] {
+      LaunchOptions options;
+      options.target = Target::interpreter;
+      Tensor y = Tensor::zeros(DType::i32, {3});
+      for (int64_t i = 0; i < 120; ++i) {
+        int64_t width = 1 + (i * (t + 1)) % 40;
+        options.params["width"] = width;
+        launch(filled, {y}, options);
+        EXPECT_EQ(y.getInt({2}), width);
+      }
+    });
+  for (std::thread &worker : workers)
+    worker.join();
+}
+
+TEST_F(LaunchCost, AKernelWithoutTensorsRunsOnADevice) {
+  Kernel kernel("nothing(n)", [](Index n) { grid(n); });
+  LaunchOptions options;
+  options.target = Target::cuda;
+  uint64_t before = fake::launchCount();
+  launch(kernel, {3}, options);
+  EXPECT_EQ(fake::launchCount(), before + 1);
+}
+
+//===--- How long it takes ----------------------------------------------------------------------------------------===//
+
+template <class F> double nanosecondsOf(F work) {
+  double best = 1e9;
+  for (int round = 0; round < 20; ++round) {
+    constexpr int repeats = 500;
+    auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeats; ++i)
+      work();
+    std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
+    best = std::min(best, time.count() / repeats);
+  }
+  return best;
+}
+
+/// Told, not judged: a time depends on the machine and on what else it does.
+void report(Target target, Device device, Stream *stream) {
+  for (Case &c : casesOn(device)) {
+    LaunchOptions options = optionsFor(c, target, stream);
+    launch(c.kernel, c.arguments, options);
+    double time = nanosecondsOf([&] { launch(c.kernel, c.arguments, options); });
+    std::printf("a launch of %s with %zu params on %s: %.0f ns\n", c.kernel.name().c_str(), c.params.size(),
+                device.str().c_str(), time);
+  }
+}
+
+TEST_F(LaunchCost, ReportCpu) { report(Target::cpu, Device::cpu(), nullptr); }
+
+TEST_F(LaunchCost, ReportCuda) {
+  Stream stream(Device::cuda(0));
+  report(Target::cuda, stream.device(), &stream);
+}
+
+} // namespace
