@@ -21,8 +21,8 @@ std::string argumentName(size_t argument, const std::vector<std::string> &names)
 ///     guard | e0 gap e1 gap e2 ... | guard
 ///
 /// What is not an input (output elements, gaps, guards) is poisoned: NaN where the stretch holds floats and 0xa5 where
-/// it holds integers, so that reading it shows; with `alternate` 0x5a, so that forgetting to write what would be the same
-/// as the poison shows.
+/// it holds integers, so that reading it shows; with `alternate` 0x5a, so that an element that nobody wrote shows even
+/// where the poison is what is wanted there.
 class Sandbox {
 public:
   Sandbox(const Problem &problem, bool alternate);

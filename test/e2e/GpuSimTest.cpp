@@ -163,7 +163,7 @@ TEST(GpuBlocks, ALongRowIsSpreadOverAClusterByItself) {
 /// Tiles of other shapes, which the blocks of a cluster divide in another way.
 TEST(GpuBlocks, OfAClusterHaveWhatTheyNeedOfEveryTile) {
   Kernel kernel("both(x, bias, scale, y, rows, cols)", [](View x, View bias, View scale, View y, View rows, View cols) {
-    Tile t = x.load({0, 0}, {8, 1024}) * scale.load({0, 0}, {8, 1}) + bias.load({0, 0}, {1, 1024});
+    Tile t = x.load({0, 0}, {8, 1024}) * (scale.load({0, 0}, {8, 1}) * 3) + bias.load({0, 0}, {1, 1024}) * 2;
     Tile byRow = sum(t, 1), byCol = sum(t, 0);
     y.store({0, 0}, t - byRow + byCol);
     rows.store({0, 0}, byRow);
@@ -182,6 +182,28 @@ TEST(GpuBlocks, OfAClusterHaveWhatTheyNeedOfEveryTile) {
       if (expected.empty())
         expected = got;
       EXPECT_TRUE(got == expected) << text(options);
+    }
+}
+
+/// What is used for an exchange after the loop is not what another block still reads.
+TEST(GpuBlocks, OfAClusterReduceInLoopsAndAfter) {
+  Kernel kernel("loops(x, y, z)", [](View x, View y, View z) {
+    Tile total = zeros(i32, {4, 1});
+    for (Index k : range(0, x.size(1), 512)) {
+      Tile t = x.load({0, k}, {4, 512});
+      total = total + sum(t, 1);
+      y.store({0, k}, t + sum(t, 1));
+    }
+    Tile all = x.load({0, 0}, {64, 64});
+    z.store({0, 0}, sum(all, 0) + sum(sum(total, 0), 1));
+  });
+  Tensor x = counting(i32, {64, 2048}), y = Tensor::zeros(i32, {4, 2048}), z = Tensor::zeros(i32, {1, 64});
+  launch(kernel, {x, y, z});
+  for (int cluster : {1, 2, 4})
+    for (int warps : {1, 2, 4}) {
+      Tensor gotY = Tensor::zeros(i32, {4, 2048}), gotZ = Tensor::zeros(i32, {1, 64});
+      launch(kernel, {x, gotY, gotZ}, onSim(warps, cluster));
+      EXPECT_TRUE(intsOf(gotY) == intsOf(y) && intsOf(gotZ) == intsOf(z)) << warps << " " << cluster;
     }
 }
 

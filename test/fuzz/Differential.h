@@ -17,8 +17,9 @@
 ///                     without the facts about unit strides
 ///     sim/wN[/cN][/sN][/no-overlap][/no-unit][/no-facts]
 ///                     interpret(p) == compiled for a GPU and run in the simulator, which finds nothing; on N warps (0:
-///                     chosen; more where tiles are large), in clusters of N blocks where that is possible, with N stages of copies; without the facts about
-///                     what addresses, sizes and strides are multiples of
+///                     chosen; more where tiles are large), with N stages of copies; without the facts about what
+///                     addresses, sizes and strides are multiples of; in clusters of N blocks, ones in place of what
+///                     those cannot do
 ///
 /// Maths functions: the interpreter takes them from the C library, the targets from tenon-expand-math. A program that
 /// has any is therefore expanded first; what is left is IEEE operations, on which all must agree bit for bit. A GPU has
@@ -37,7 +38,7 @@ std::vector<std::string> checksFor(uint64_t seed, bool all);
 /// Nothing when the check passes.
 std::optional<Failure> runCheck(mlir::ModuleOp program, const std::string &check);
 
-/// What the compiler makes of the program for a target's check, as text after one of its phases (tile, loops, ptx, ...).
+/// What the compiler makes of the program for a target's check, as text after one of its phases (tile, ptx, ...).
 std::string emitted(mlir::ModuleOp program, const std::string &check, const std::string &phase);
 
 /// Milliseconds spent in all phases of compilation so far, by name.

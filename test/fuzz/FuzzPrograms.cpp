@@ -4,7 +4,7 @@
 // Differential.h.
 //
 //     fuzz-programs --seed 1 --count 2100 --skip sim/     what ctest runs: the same programs every time
-//     fuzz-programs --seed 1 --count 600 --check sim/     and fewer of them in the simulator of a GPU
+//     fuzz-programs --seed 1 --count 500 --check sim/     and fewer of them in the simulator of a GPU
 //     fuzz-programs --seed $RANDOM$RANDOM --seconds 3600 --all-variants
 //                                                         soak: new programs for an hour, each check in every form
 //     fuzz-programs --seed 42 --count 1 --print           look at one program
@@ -249,7 +249,8 @@ int fuzz(const Options &options, Report &report) {
       break;
   }
   llvm::outs() << "seed " << options.seed << ": " << report.programs << " programs, " << report.checks << " checks, "
-               << report.cpuChecks << " of them on the CPU, " << report.simChecks << " in the simulator, " << failures << " failed, "
+               << report.cpuChecks << " of them on the CPU, " << report.simChecks << " in the simulator, " << failures
+               << " failed, "
                << llvm::format("%.0f", elapsed()) << " s\n";
   std::vector<Report::Line> lines;
   for (const Report::Line &line : report.ops)
@@ -279,7 +280,7 @@ int main(int argc, char **argv) {
   app.add_option("--check", options.check, "only checks whose name starts so: round-trip, canonicalize, cpu/avx2, ...");
   app.add_option("--skip", options.skip, "no checks whose name starts so");
   app.add_option("--replay", options.replay, "a file or folder of programs to check before the random ones");
-  app.add_option("--emit", options.emit, "with --replay FILE --check cpu/... or sim/...: print the program after this phase");
+  app.add_option("--emit", options.emit, "with --replay FILE --check cpu/... or sim/...: print it after this phase");
   app.add_option("--max-failures", options.maxFailures, "stop after this many");
   app.add_option("--attempts", options.attempts, "of shrinking");
   app.add_flag("--all-variants", options.allVariants, "many forms of each target's check instead of one per program");

@@ -72,8 +72,8 @@ void ThreadEmitter::shareWithDuplicates(Value tile) {
   releaseShared(mark);
 }
 
-/// What the hardware has no instruction for: guess what is there, compute, compare and exchange until the guess was right.
-/// The first guess is zero: an ordinary load would race with others' updates.
+/// What the hardware has no instruction for: guess what is there, compute, compare and exchange until the guess was
+/// right. The first guess is zero: an ordinary load would race with others' updates.
 Value ThreadEmitter::updateByCompareExchange(Value address, Type type, Value mask,
                                              llvm::function_ref<Value(Value)> update) {
   Type bits = b_.getIntegerType(type.getIntOrFloatBitWidth());

@@ -83,7 +83,7 @@ void ThreadEmitter::writeStaged(const Staged &staged, Value value, ArrayRef<int6
   const Distribution &tile = distribution(value);
   int64_t width = stagedWidth(staged, tile, origin);
   Type memory = stagedType(staged.element), moved = width == 1 ? memory : VectorType::get({width}, memory);
-  Value base = stagedBase(staged, tile), owner = isOwner(tile);
+  Value base = stagedBase(staged, tile), owner = isOwner(tile, /*ofBlock=*/true);
   for (int reg = 0; reg < tile.registers(); reg += static_cast<int>(width)) {
     if (!tile.exists(reg))
       continue;
@@ -123,7 +123,61 @@ void ThreadEmitter::tellStaging(Operation *op, const char *what, const Staged &s
                            " bytes and read in accesses of " + std::to_string(read * bytes));
 }
 
+/// A coordinate says which block has the element; what all of them have is read at home.
+Registers ThreadEmitter::readFromCluster(const Staged &staged, const Distribution &from, const Distribution &to) {
+  Coords origin(to.rank(), 0);
+  int64_t width = stagedWidth(staged, to, origin), home = 0;
+  SmallVector<Distribution::ThreadBit> blockBits;
+  for (const Distribution::ThreadBit &bit : from.threadBits()) {
+    if (bit.bit < Distribution::blockBit)
+      continue;
+    if (bit.dim < 0)
+      home |= int64_t(1) << (bit.bit - Distribution::blockBit);
+    else
+      blockBits.push_back(bit);
+    if (bit.dim == staged.fastest)
+      width = std::min(width, bit.step);
+  }
+  Type memory = stagedType(staged.element), moved = width == 1 ? memory : VectorType::get({width}, memory);
+  Value base = stagedBase(staged, to);
+  Value zero = b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(moved)));
+  Registers values(to.registers());
+  for (int reg = 0; reg < to.registers(); reg += static_cast<int>(width)) {
+    if (!to.exists(reg))
+      continue;
+    int64_t offset = staged.window.begin;
+    for (int64_t d = 0; d < to.rank(); ++d)
+      offset += to.offset(reg)[d] * staged.strides[d];
+    Value rank = b_.create<arith::AndIOp>(clusterRank_, i32(home));
+    for (const Distribution::ThreadBit &bit : blockBits) {
+      Value at = b_.create<arith::AddIOp>(threadCoords(to)[bit.dim], i32(to.offset(reg)[bit.dim]));
+      Value one = b_.create<arith::AndIOp>(b_.create<arith::ShRUIOp>(at, i32(llvm::Log2_64(bit.step))), i32(1));
+      rank = b_.create<arith::OrIOp>(rank, b_.create<arith::ShLIOp>(one, i32(bit.bit - Distribution::blockBit)));
+    }
+    Value mask = holdsElement(to, reg), address = b_.create<MapSharedOp>(b_.getI32Type(), base, rank);
+    Value raw = b_.create<LoadOp>(moved, Space::cluster, address, static_cast<uint32_t>(offset), mask,
+                                  mask ? zero : Value(), DenseI64ArrayAttr(), IntegerAttr(), /*streaming=*/false);
+    for (int64_t i = 0; i < width; ++i)
+      values[reg + i] = fromMemory(b_, width == 1 ? raw : b_.create<vector::ExtractOp>(raw, i).getResult(),
+                                   staged.element);
+  }
+  return values;
+}
+
 //===--- The operations -------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Whether a block needs elements that it does not have.
+bool crossesBlocks(const Distribution &from, const Distribution &to) {
+  return llvm::any_of(llvm::zip(from.threadBits(), to.threadBits()), [](auto pair) {
+    auto &[has, needs] = pair;
+    return has.bit >= Distribution::blockBit && has.dim >= 0 &&
+           std::tie(has.dim, has.step) != std::tie(needs.dim, needs.step);
+  });
+}
+
+} // namespace
 
 void ThreadEmitter::emitConvert(ConvertOp op) {
   const Distribution &from = distribution(op.getValue()), &to = distribution(op);
@@ -141,7 +195,13 @@ void ThreadEmitter::emitConvert(ConvertOp op) {
   Staged staged = planStaging(from.shape(), typeOf(op).getElementType(), fastest, /*padded=*/true);
   Coords origin(from.rank(), 0);
   writeStaged(staged, op.getValue(), origin, newGroup());
-  registers(op) = readStaged(staged, to, origin, newGroup());
+  if (crossesBlocks(from, to)) {
+    blockBarrier();
+    registers(op) = readFromCluster(staged, from, to);
+    blockBarrier(); // before anybody writes there again, or ends
+  } else {
+    registers(op) = readStaged(staged, to, origin, newGroup());
+  }
   tellStaging(op, "layout conversion", staged, stagedWidth(staged, from, origin), stagedWidth(staged, to, origin));
   releaseShared(mark);
 }

@@ -229,8 +229,8 @@ void ThreadEmitter::combineAcrossBlocks(MutableArrayRef<SmallVector<Value>> list
                                           i32(0));
   int64_t perSlot = lines * slotBytes;
   SharedWindow window;
-  window.begin = allocateShared(count * perSlot); // never released
-  window.end = window.begin + count * perSlot;
+  window.begin = allocateShared(count * perSlot);
+  window.end = neverReleased_ = window.begin + count * perSlot;
   int write = newGroup();
   if (b_.getInsertionBlock()->getParentOp() != function_) { // in a loop or branch: others may still read the last values
     b_.create<ClusterArriveOp>();

@@ -85,7 +85,7 @@ Value ThreadEmitter::holdsElement(const Distribution &tile, int reg) {
   return holds;
 }
 
-Value ThreadEmitter::isOwner(const Distribution &tile) {
+Value ThreadEmitter::isOwner(const Distribution &tile, bool ofBlock) {
   int64_t threadMask = 0, blockMask = 0;
   for (const Distribution::ThreadBit &bit : tile.threadBits())
     if (bit.dim < 0)
@@ -96,7 +96,7 @@ Value ThreadEmitter::isOwner(const Distribution &tile) {
       return {};
     return b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, b_.create<arith::AndIOp>(value, i32(mask)), i32(0));
   };
-  return both(isZero(threadId_, threadMask), blockMask ? isZero(clusterRank_, blockMask) : Value());
+  return both(isZero(threadId_, threadMask), blockMask && !ofBlock ? isZero(clusterRank_, blockMask) : Value());
 }
 
 Value ThreadEmitter::both(Value a, Value b) {

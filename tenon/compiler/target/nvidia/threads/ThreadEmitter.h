@@ -160,10 +160,12 @@ private:
   Staged planStaging(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t fastest, bool padded);
   int64_t stagedWidth(const Staged &staged, const Distribution &tile, llvm::ArrayRef<int64_t> origin);
   mlir::Value stagedBase(const Staged &staged, const Distribution &tile);
-  /// Writes a tile, each element once, with its element (0, 0, ...) at `origin`.
+  /// Writes a tile, each element that the block has once, with its element (0, 0, ...) at `origin`.
   void writeStaged(const Staged &staged, mlir::Value tile, llvm::ArrayRef<int64_t> origin, int group);
   /// Reads the elements that a thread holds of a tile that begins at `origin`.
   Registers readStaged(const Staged &staged, const Distribution &tile, llvm::ArrayRef<int64_t> origin, int group);
+  /// The same where the blocks of a cluster staged what they had of it.
+  Registers readFromCluster(const Staged &staged, const Distribution &from, const Distribution &to);
   void tellStaging(mlir::Operation *op, const char *what, const Staged &staged, int64_t written, int64_t read);
   void emitConvert(ConvertOp op);
   void emitSlice(tile::SliceOp op);
@@ -244,8 +246,9 @@ private:
   mlir::Value coordinate(const Distribution &tile, int reg, int64_t dim);
   /// Whether a register of this thread holds an element of the tile at all; null when all threads' do.
   mlir::Value holdsElement(const Distribution &tile, int reg);
-  /// Whether this thread is the one, of those that hold the same elements, that acts; null when no elements are held twice.
-  mlir::Value isOwner(const Distribution &tile);
+  /// Whether this thread is the one, of those that hold the same elements, that acts; null when no elements are held
+  /// twice. `ofBlock`: one in each block of the cluster.
+  mlir::Value isOwner(const Distribution &tile, bool ofBlock = false);
   mlir::Value both(mlir::Value a, mlir::Value b); ///< conjunction; null counts as true
 
   /// The value of lane ^ mask, lane - delta or lane `source`, for a register value of any element type.
@@ -259,10 +262,11 @@ private:
                          mlir::Value otherwise);
   void storeGlobal(mlir::Value value, mlir::Value address, int64_t offset, mlir::Value mask);
 
-  /// Shared memory, handed out as a stack: everything allocated after mark() is free after release(mark).
+  /// Shared memory, handed out as a stack: everything allocated after mark() is free after release(mark), except what
+  /// other blocks may still read.
   int64_t allocateShared(int64_t bytes, int64_t alignment = 16);
   int64_t markShared() const { return usedShared_; }
-  void releaseShared(int64_t mark) { usedShared_ = mark; }
+  void releaseShared(int64_t mark) { usedShared_ = std::max(mark, neverReleased_); }
   int newGroup() { return nextGroup_++; }
   void storeShared(mlir::Value value, mlir::Value address, int64_t offset, mlir::Value mask, SharedWindow window,
                    int group);
@@ -294,7 +298,7 @@ private:
   llvm::DenseMap<mlir::Operation *, StagedOperand> copied_; ///< by tile.load; `alongK` is not known here
   llvm::DenseSet<mlir::Value> async_;
   unsigned nextWord_ = 0;
-  int64_t usedShared_ = 0, peakShared_ = 0;
+  int64_t usedShared_ = 0, peakShared_ = 0, neverReleased_ = 0;
   int nextGroup_ = 0;
   bool readsOtherBlocks_ = false; ///< of the cluster
   std::vector<std::string> remarks_;
