@@ -4,7 +4,7 @@
 // Differential.h.
 //
 //     fuzz-programs --seed 1 --count 2100 --skip sim/     what ctest runs: the same programs every time
-//     fuzz-programs --seed 1 --count 500 --check sim/     and fewer of them in the simulator of a GPU
+//     fuzz-programs --seed 1 --count 1000 --check sim/    and fewer of them in the simulator of a GPU
 //     fuzz-programs --seed $RANDOM$RANDOM --seconds 3600 --all-variants
 //                                                         soak: new programs for an hour, each check in every form
 //     fuzz-programs --seed 42 --count 1 --print           look at one program
