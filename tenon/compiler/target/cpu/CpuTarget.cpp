@@ -2,23 +2,15 @@
 #include "tenon/compiler/target/cpu/CpuTarget.h"
 
 #include "tenon/base/Error.h"
+#include "tenon/compiler/lower/ToLlvm.h"
 #include "tenon/compiler/target/cpu/Entry.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 #include "tenon/compiler/target/cpu/WidenExtremes.h"
 #include "tenon/compiler/transform/ExpandMath.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
-#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -26,7 +18,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
@@ -95,20 +86,7 @@ LogicalResult lowerToLlvmDialect(ModuleOp module) {
   pm.addPass(createConvertSCFToCFPass());
   if (failed(pm.run(module)))
     return failure();
-  // One conversion for the rest: five separate passes over the same ops cost five times as much.
-  LowerToLLVMOptions options(module.getContext());
-  options.overrideIndexBitwidth(64);
-  LLVMTypeConverter converter(module.getContext(), options);
-  RewritePatternSet patterns(module.getContext());
-  arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns);
-  populateVectorToLLVMConversionPatterns(converter, patterns);
-  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
-  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
-  populateFuncToLLVMConversionPatterns(converter, patterns);
-  LLVMConversionTarget target(*module.getContext());
-  target.addLegalOp<ModuleOp>();
-  return applyFullConversion(module, target, std::move(patterns));
+  return lower::convertToLlvm(module);
 }
 
 std::unique_ptr<llvm::Module> translateToLlvm(ModuleOp module, const Isa &isa, llvm::LLVMContext &context) {
@@ -140,21 +118,7 @@ std::unique_ptr<llvm::Module> translateToLlvm(ModuleOp module, const Isa &isa, l
 
 void optimize(llvm::Module &module, const Isa &isa) {
   auto machine = targetMachine(isa);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager callGraph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false; // vectors are there already; these passes would only cost time
-  tuning.SLPVectorization = false;
-  tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(machine.get(), tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(callGraph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, callGraph, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+  lower::optimizeLlvm(module, *machine, llvm::OptimizationLevel::O2);
   widenExtremes(module);
 }
 

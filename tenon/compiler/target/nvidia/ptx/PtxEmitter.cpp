@@ -6,6 +6,8 @@
 #include "tenon/compiler/target/nvidia/ptx/LineInformation.h"
 #include "tenon/compiler/target/nvidia/ptx/ThreadsToLlvm.h"
 
+#include "tenon/compiler/lower/ToLlvm.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -17,7 +19,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
@@ -138,21 +139,7 @@ std::unique_ptr<llvm::Module> translateThreads(mlir::ModuleOp threads, const Ptx
 
 void optimizeThreads(llvm::Module &module, const PtxOptions &options) {
   auto machine = targetMachine(architectureOf(options.architecture));
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager callGraph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false; // a thread's vectors are there already
-  tuning.SLPVectorization = false;
-  tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(machine.get(), tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(callGraph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, callGraph, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  lower::optimizeLlvm(module, *machine, llvm::OptimizationLevel::O3);
 }
 
 std::string writePtx(llvm::Module &module, const PtxOptions &options) {

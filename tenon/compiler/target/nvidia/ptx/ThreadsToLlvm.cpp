@@ -4,16 +4,12 @@
 #include "tenon/compiler/target/nvidia/ptx/ExpandMath.h"
 #include "tenon/compiler/target/nvidia/ptx/PtxBuilder.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "tenon/compiler/lower/ToLlvm.h"
+
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -66,23 +62,12 @@ LogicalResult lowerThreadsToNvvm(ModuleOp module, const Architecture &architectu
     return failure();
 
   declareShared(module);
-  LowerToLLVMOptions options(context);
-  options.overrideIndexBitwidth(64);
-  LLVMTypeConverter converter(context, options);
-  RewritePatternSet patterns(context);
-  addMemoryPatterns(patterns, converter, architecture);
-  addOrderPatterns(patterns, converter, architecture);
-  addMatrixPatterns(patterns, converter, architecture);
-  patterns.add<WideProduct>(converter, architecture);
-  arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns);
-  populateVectorToLLVMConversionPatterns(converter, patterns);
-  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
-  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
-  populateFuncToLLVMConversionPatterns(converter, patterns);
-  LLVMConversionTarget target(*context);
-  target.addLegalOp<ModuleOp>();
-  return applyFullConversion(module, target, std::move(patterns));
+  return lower::convertToLlvm(module, [&](LLVMTypeConverter &converter, RewritePatternSet &patterns) {
+    addMemoryPatterns(patterns, converter, architecture);
+    addOrderPatterns(patterns, converter, architecture);
+    addMatrixPatterns(patterns, converter, architecture);
+    patterns.add<WideProduct>(converter, architecture);
+  });
 }
 
 } // namespace tenon::nvidia

@@ -4,17 +4,13 @@
 #include "tenon/base/SimThread.h"
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "tenon/compiler/lower/ToLlvm.h"
+
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
-#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -334,19 +330,7 @@ LogicalResult lowerThreadsToSim(ModuleOp module) {
   arith::populateExpandBFloat16Patterns(expansions);
   if (failed(applyPatternsAndFoldGreedily(module, std::move(expansions))))
     return failure();
-  LowerToLLVMOptions options(context);
-  options.overrideIndexBitwidth(64);
-  LLVMTypeConverter converter(context, options);
-  RewritePatternSet patterns(context);
-  arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns);
-  populateVectorToLLVMConversionPatterns(converter, patterns);
-  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
-  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
-  populateFuncToLLVMConversionPatterns(converter, patterns);
-  LLVMConversionTarget target(*context);
-  target.addLegalOp<ModuleOp>();
-  return applyFullConversion(module, target, std::move(patterns));
+  return lower::convertToLlvm(module);
 }
 
 } // namespace tenon::nvidia
