@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 CONFIGURE = cmake -S . -G Ninja -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 \
   -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 
-.PHONY: all setup demo test test-sanitize soak install dist clean
+.PHONY: all setup demo test test-sanitize soak peers install dist clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -21,7 +21,7 @@ demo: $(BUILD)/build.ninja
 	@$(BUILD)/bin/tenon demo
 
 test: all
-	@ctest --test-dir $(BUILD) --output-on-failure
+	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
 
 # The suite under the address and undefined-behaviour sanitizers, in a build of its own. LLVM's libraries are not
 # instrumented, so what its headers tell the sanitizer about their memory is only half the story: switched off. Memory
@@ -38,6 +38,13 @@ test-sanitize: setup
 MINUTES ?= 30
 soak: all
 	@$(BUILD)/test/fuzz-programs --seed $$(date +%s) --seconds $$(( $(MINUTES) * 60 ))
+
+# What `tenon bench cpu --peers` measures beside us, in a virtual environment that nothing else uses. Which PyTorch that
+# is, for the processor alone or for a GPU too, is a matter of how pip is configured.
+peers:
+	@test -x $(BUILD)/peers-venv/bin/python3 || python3 -m venv $(BUILD)/peers-venv
+	@$(BUILD)/peers-venv/bin/pip install --quiet 'torch==2.13.0' 'numpy>=2,<3' setuptools
+	@$(BUILD)/peers-venv/bin/python3 scripts/peers/cpu_peers.py --self-test
 
 install: all
 	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)

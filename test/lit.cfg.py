@@ -20,6 +20,7 @@ config.available_features.update(name for name in ("tenon", "tenon-opt")
 
 # A CUDA driver of the tests' own, which runs nothing.
 config.substitutions.append(("%fakecuda", os.path.join(config.tenon_bin, "..", "lib", "libfakecuda.so")))
+config.substitutions.append(("%fakenvrtc", os.path.join(config.tenon_bin, "..", "lib", "libfakenvrtc.so")))
 
 # The first CPU phase, tidied for reading: constants at the top, each address computed once. The phase is not verified
 # on its own here, as in the jit; cpu/valid.mlir does that.

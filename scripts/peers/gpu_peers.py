@@ -15,10 +15,12 @@ Then, as often as asked:
         or {"error": "...", "missing": true (not installed) or "none": true (there is no such peer)}
     {"burst": true}
         {"ms": 0.1264}                                             per launch, of what was made ready last
+    {"burst": true, "peer": "torch_eager", "length_ms": 15, "untimed": 1}
+        the same of another peer of the same case, about so long, after so many launches that do not count
 
-A case is bf16 and forward only. "sets" is how many copies of the inputs are taken in turn; "graph", if not 0, how many
-launches are captured as one CUDA graph. A peer that can be had in several ways (formulas, compiler settings) tries them
-all when it is made ready and keeps the fastest, which "variant" names.
+A case is bf16 and forward only, or one of matmul_peers.py. "sets" is how many copies of the inputs are taken in turn;
+"graph", if not 0, how many launches are captured as one CUDA graph. A peer that can be had in several ways (formulas,
+compiler settings) tries them all when it is made ready and keeps the fastest, which "variant" names.
 """
 import gc
 import json
@@ -26,6 +28,9 @@ import os
 import statistics
 import sys
 import time
+
+sys.dont_write_bytecode = True  # nothing is left beside the sources
+import matmul_peers
 
 BURST_MS = 3.0
 JAX_BURST_MS = 10.0  # timed from the host: long enough that its overhead does not count
@@ -143,7 +148,8 @@ class TorchPeers:
         if not torch.cuda.is_available():
             raise RuntimeError("PyTorch sees no CUDA device")
         torch.manual_seed(0)
-        self.case = self.inputs = self.run = None
+        self.case = self.inputs = self.last = None
+        self.runs = {}  # of the peers of the case, by name
 
     def versions(self):
         versions = {"torch": self.torch.__version__, "torch_cuda": self.torch.version.cuda}
@@ -156,18 +162,22 @@ class TorchPeers:
 
     def prepare(self, case, peer):
         torch = self.torch
-        self.run = None
+        self.last = None
         if case != self.case:
             self.case = self.inputs = None
+            self.runs = {}
             gc.collect()
             torch.cuda.empty_cache()
-            self.inputs = [torch_inputs(torch, case, "cuda") for _ in range(case.get("sets", 1))]
+            make = matmul_peers.inputs if case.get("suite") == "matmul" else torch_inputs
+            self.inputs = [make(torch, case, "cuda") for _ in range(case.get("sets", 1))]
             self.case = case
         with torch.no_grad():
             candidates = self.candidates(case, peer)
             best, failures = None, []
             for name, function in candidates.items():
                 try:
+                    if case.get("suite") == "matmul":
+                        matmul_peers.check(torch, case, peer, function, self.inputs)
                     run, launches = self.runner(case, function)
                     ms = statistics.median(run() for _ in range(3))
                 except Exception as error:  # one way of several; told if none works
@@ -178,11 +188,17 @@ class TorchPeers:
                     best = (ms, name, run, launches)
         if best is None:
             raise RuntimeError("; ".join(failures))
-        self.run = best[2]
+        self.runs[peer], self.last = best[2], peer
         return {"variant": best[1], "launches": best[3], **({"failed_variants": failures} if failures else {})}
 
     def candidates(self, case, peer):
-        torch, kernel = self.torch, case["kernel"]
+        torch = self.torch
+        if case.get("suite") == "matmul":
+            found = matmul_peers.candidates(torch, case, peer)
+            if found is None:
+                raise NoSuchPeer(f"{peer} is no peer of {case['work']} in {case['dtype']}")
+            return found
+        kernel = case["kernel"]
         if peer == "triton":
             return triton_candidates(torch, kernel, case["shape"])
         if kernel == "copy":
@@ -208,7 +224,7 @@ class TorchPeers:
     def runner(self, case, function):
         """What runs one burst and returns milliseconds per launch, and how many launches it has."""
         torch, inputs = self.torch, self.inputs
-        if case["kernel"] == "launch_cost":
+        if case.get("kernel") == "launch_cost":
             return self.host_runner(function), 200
         for _ in range(3):
             function(*inputs[0])  # compiles
@@ -228,9 +244,9 @@ class TorchPeers:
             step, per_step, warm = (lambda i: function(*inputs[i % len(inputs)])), 1, 2
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
-        def timed(count):
+        def timed(count, untimed=warm):
             with torch.no_grad():
-                for i in range(warm):
+                for i in range(untimed):
                     step(i)
                 start.record()
                 for i in range(count):
@@ -240,8 +256,12 @@ class TorchPeers:
             return start.elapsed_time(end) / count
 
         timed(3)
-        count = max(1, min(2000, round(BURST_MS / max(timed(10), 1e-4))))
-        return (lambda: timed(count) / per_step), count * per_step
+        once = max(timed(3 if timed(1) > 1 else 10), 1e-4)
+
+        def burst(length_ms=BURST_MS, untimed=warm):
+            return timed(max(1, min(2000, round(length_ms / once))), untimed) / per_step
+
+        return burst, max(1, min(2000, round(BURST_MS / once))) * per_step
 
     def host_runner(self, function):
         """The host's time of a launch: so few that the device's queue never fills."""
@@ -259,8 +279,8 @@ class TorchPeers:
         timed()
         return timed
 
-    def burst(self):
-        return self.run()
+    def burst(self, peer=None, **length):
+        return self.runs[peer or self.last](**length)
 
 
 # ---- JAX ------------------------------------------------------------------------------------------------------------
@@ -384,7 +404,7 @@ class JaxPeers:
         count = max(1, min(2000, round(JAX_BURST_MS / max(timed(10), 1e-4))))
         return (lambda: timed(count)), count
 
-    def burst(self):
+    def burst(self, peer=None):
         return self.run()
 
 
@@ -395,23 +415,27 @@ class FakePeers:
     """Kernel "fast" takes a tenth of a millisecond, "slow" a whole one, "broken" fails, "silent" never answers."""
 
     def __init__(self):
-        self.ms = None
+        self.ms, self.ready = None, set()
 
     def versions(self):
         return {"fake": "1"}
 
     def prepare(self, case, peer):
-        if case["kernel"] == "broken":
+        kernel = case.get("kernel", case.get("work"))
+        if kernel == "broken":
             raise RuntimeError("out of everything")
-        if case["kernel"] == "silent":
+        if kernel == "silent":
             time.sleep(3600)
-        if case["kernel"] == "dies":
+        if kernel == "dies":
             print("cannot go on", file=sys.stderr)
             os._exit(3)
-        self.ms = {"fast": 0.1, "slow": 1.0}.get(case["kernel"], 0.5)
+        self.ms = {"fast": 0.1, "slow": 1.0}.get(kernel, 0.5)
+        self.ready.add(peer)
         return {"variant": peer, "launches": 10}
 
-    def burst(self):
+    def burst(self, peer=None, length_ms=None, untimed=None):
+        if peer and peer not in self.ready:
+            raise RuntimeError(f"{peer} was not made ready")
         return self.ms
 
 
@@ -423,7 +447,8 @@ def answer(peers, missing, question):
         return {"error": f"not installed: {missing}", "missing": True}
     try:
         if question.get("burst"):
-            return {"ms": peers.burst()}
+            asked = {key: question[key] for key in ("peer", "length_ms", "untimed") if key in question}
+            return {"ms": peers.burst(**asked)}
         if "case" in question:
             return {"ready": True, **peers.prepare(question["case"], question["peer"])}
         return {"error": "a question has either a case or a burst"}
@@ -465,7 +490,9 @@ def serve(framework, questions, answers):
 def self_test():
     import io
     lines = ['{"case": {"kernel": "fast", "shape": [1, 2]}, "peer": "torch_eager"}', '{"burst": true}', "",
-             '{"case": {"kernel": "broken", "shape": []}, "peer": "jax"}', "nonsense", "{}"]
+             '{"case": {"kernel": "broken", "shape": []}, "peer": "jax"}', "nonsense", "{}",
+             '{"burst": true, "peer": "torch_eager", "length_ms": 15, "untimed": 1}',
+             '{"burst": true, "peer": "nobody"}']
     out = io.StringIO()
     serve("fake", iter(lines), out)
     said = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -473,11 +500,13 @@ def self_test():
     assert said[1] == {"ready": True, "variant": "torch_eager", "launches": 10}, said[1]
     assert said[2] == {"ms": 0.1}, said[2]
     assert said[3] == {"error": "RuntimeError: out of everything"}, said[3]
-    assert "error" in said[4] and "error" in said[5] and len(said) == 6, said
+    assert "error" in said[4] and "error" in said[5], said
+    assert said[6] == {"ms": 0.1} and "not made ready" in said[7]["error"] and len(said) == 8, said
+    products = matmul_peers.self_test()
     try:
         import torch
     except ImportError as error:
-        print(f"self-test passed: protocol; formulas not tried ({error})")
+        print(f"self-test passed: protocol, {products} of products; formulas not tried ({error})")
         return
     cases = {k: [4, 64] for k in ("gelu_tanh", "bias_gelu", "swiglu", "softmax", "rms_norm", "layer_norm", "dropout",
                                   "cross_entropy", "read")}
@@ -488,7 +517,7 @@ def self_test():
             result = function(*inputs)
             result = result if isinstance(result, tuple) else (result,)
             assert kernel == "read" or all(torch.isfinite(r.float()).all() for r in result), (kernel, name)
-    print(f"self-test passed: protocol and {len(cases)} formulas")
+    print(f"self-test passed: protocol, {len(cases)} formulas, {products} of products")
 
 
 def main():

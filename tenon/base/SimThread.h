@@ -8,6 +8,8 @@
 /// (runtime/sim/Calls.cpp lists them), where `place` numbers a line of the C++ source in the table at `placesSymbol`.
 namespace tenon::sim {
 
+inline constexpr int wideOperands = 512; ///< bytes of the accumulators of one thread at most
+
 /// The beginning of a thread, which the code reads and writes itself.
 struct ThreadHeader {
   /// Of the call at hand: operands too wide for a register go in here, and come back as results.
@@ -16,13 +18,16 @@ struct ThreadHeader {
   ///     atomic, shuffle         value and result at 0
   ///     atomic_cas              expected value and result at 0, desired value at 8
   ///     mma                     a at 0, b at 16, c and result at 32
-  alignas(16) unsigned char operands[64];
-  int32_t threadId, blockId, clusterRank;
+  ///     tma_load, tma_store     coordinates at 0
+  ///     wgmma, wgmma_wait       accumulators and results at 0; of wgmma, registers of a at `wideOperands`
+  alignas(16) unsigned char operands[wideOperands + 16];
+  int32_t threadId, blockId, clusterRank, gridSize;
 };
 
 inline constexpr const char *threadSymbol = "tenon_sim_thread"; ///< void (ThreadHeader *, const int64_t *words)
 inline constexpr const char *placesSymbol = "tenon_sim_places"; ///< "file:line\0file:line\0...\0"
-inline constexpr const char *shapeSymbol = "tenon_sim_shape";   ///< int64_t[3]: threads, cluster, shared bytes
+/// int64_t[4]: threads, cluster, shared bytes, and whether there are instructions of asynchronous units (tma_load, wgmma).
+inline constexpr const char *shapeSymbol = "tenon_sim_shape";
 
 // The numbers of the dialect's enumerations; compiler/target/nvidia/sim checks that they agree.
 enum class Space { global, shared, cluster };

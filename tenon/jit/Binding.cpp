@@ -15,6 +15,17 @@ namespace {
 uint64_t divisorBits(int64_t value) { return std::countr_zero(static_cast<uint64_t>(value) | 16); }
 constexpr unsigned bitsPerDivisor = 3;
 
+/// Whether the tensor memory accelerator could move boxes of this view, if address and strides are multiples of 16
+/// bytes: it counts elements in 32 bits with a sign, strides in 40 without, and knows no empty tensors.
+bool canBeMapped(const Tensor &tensor) {
+  std::span<const int64_t> sizes = tensor.sizes(), strides = tensor.strides();
+  int64_t mostOfStride = (int64_t(1) << 40) / static_cast<int64_t>(sizeOf(tensor.dtype()));
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] < 1 || sizes[d] > INT32_MAX || (sizes[d] > 1 && (strides[d] < 1 || strides[d] >= mostOfStride)))
+      return false;
+  return true;
+}
+
 /// An ArgumentSpec of a view as one word of the key.
 struct ViewFacts {
   uint64_t dtype : 8;
@@ -37,7 +48,8 @@ ViewFacts factsOf(const Tensor &tensor, bool forGpu) {
   facts.distinct = tensor.hasDistinctElements();
   if (!forGpu)
     return facts;
-  uint64_t divisors = divisorBits(reinterpret_cast<int64_t>(tensor.data()));
+  // Only an address that is a multiple of 16 is a reason to try the tensor memory accelerator.
+  uint64_t divisors = divisorBits(reinterpret_cast<int64_t>(tensor.data()) | (canBeMapped(tensor) ? 0 : 8));
   unsigned at = bitsPerDivisor;
   for (int64_t size : tensor.sizes()) {
     divisors |= divisorBits(size) << at;

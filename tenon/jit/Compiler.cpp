@@ -101,7 +101,7 @@ std::shared_ptr<Executable> compileTileIr(std::unique_ptr<MLIRContext> context, 
                                           EmitRequest *emit) {
   auto stops = [&](const char *phase) { return emit && emit->phase == phase; };
   if (stops("tile")) {
-    emit->text = print(*module);
+    printTo(*emit, *module);
     return nullptr;
   }
   if (target == Target::interpreter && !emit)

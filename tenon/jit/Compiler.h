@@ -25,6 +25,7 @@ struct EmitRequest {
   std::string phase;
   std::string text;
   bool assembles = false; ///< after phase "ptx" the assembler is asked too, for its remark
+  bool withLines = false; ///< the text tells the source line of everything: loc(...) or .loc
 };
 
 /// What a pipeline makes.
@@ -52,5 +53,9 @@ std::shared_ptr<Executable> compileKernel(const Kernel &kernel, const Specializa
 std::shared_ptr<Executable> compileTileIr(std::unique_ptr<mlir::MLIRContext> context,
                                           mlir::OwningOpRef<mlir::ModuleOp> module, Target target,
                                           const CompileOptions &options, CompileReport &report, EmitRequest *emit);
+
+/// One launch of it: plans, adds workspaces to the words, runs. Throws Error where the plan refuses.
+void runNow(const Executable &executable, llvm::SmallVectorImpl<int64_t> &words,
+            const Executable::RunOptions &options);
 
 } // namespace tenon::jit

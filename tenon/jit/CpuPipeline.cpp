@@ -2,6 +2,7 @@
 //
 // Tile IR to machine code of this processor, top to bottom.
 #include "tenon/compiler/target/cpu/CpuTarget.h"
+#include "tenon/compiler/target/nvidia/ptx/LineInformation.h"
 #include "tenon/compiler/transform/Passes.h"
 #include "tenon/jit/Compiler.h"
 #include "tenon/jit/Phases.h"
@@ -22,11 +23,11 @@ std::optional<GeneratedCode> generateCpuCode(MLIRContext &context, ModuleOp modu
   Diagnostics diagnostics(context);
   {
     PhaseTimer timer(report, "simplify");
-    if (failed(simplifyTileIr(module)))
+    if (failed(simplifyTileIr(module, RandomBits::keep)))
       diagnostics.raise("simplify");
   }
   if (stops("simplified")) {
-    emit->text = print(module);
+    printTo(*emit, module);
     return std::nullopt;
   }
   GeneratedCode code;
@@ -43,7 +44,7 @@ std::optional<GeneratedCode> generateCpuCode(MLIRContext &context, ModuleOp modu
   }
   report.remarks = info.remarks;
   if (stops("loops")) {
-    emit->text = print(*loops);
+    printTo(*emit, *loops);
     return std::nullopt;
   }
   {
@@ -52,9 +53,11 @@ std::optional<GeneratedCode> generateCpuCode(MLIRContext &context, ModuleOp modu
       diagnostics.raise("llvm-dialect");
   }
   if (stops("llvm-dialect")) {
-    emit->text = print(*loops);
+    printTo(*emit, *loops);
     return std::nullopt;
   }
+  if (emit && emit->withLines)
+    nvidia::attachLines(*loops); // nothing of a GPU's: lines of the llvm dialect
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> llvmModule;
   {

@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::string_view magic = "TENONKRN";
 /// Changes whenever the header or the meaning of the payload does; entries of other versions are misses.
-constexpr uint32_t formatVersion = 1;
+constexpr uint32_t formatVersion = 3;
 constexpr size_t headerBytes = 8 + 4 + 8 + 16;
 
 using Header = std::array<std::byte, headerBytes>;

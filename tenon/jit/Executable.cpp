@@ -77,9 +77,8 @@ struct Listener final : cpu::LaunchContext {
 
 class CpuExecutable final : public Executable {
 public:
-  CpuExecutable(lower::KernelInfo kernelInfo, std::span<const char> object) : code_(object) {
-    info = std::move(kernelInfo);
-  }
+  CpuExecutable(lower::KernelInfo kernelInfo, std::span<const char> object)
+      : Executable(std::move(kernelInfo)), code_(object) {}
 
   Plan plan(std::span<const int64_t> words) const override { return readPlan(code_.plan(), info, words); }
 
@@ -95,21 +94,19 @@ public:
       c->run(c->words, begin, end, c->grid, scratch, c->listener);
     };
     int64_t count = plan.grid[0] * plan.grid[1] * plan.grid[2];
-    poolOf(options.threads).run(count, info.scratchBytes, &call, body);
+    poolOf(options.threads).run(count, info.scratchBytes, &call, body, &pace_);
     listener.reports.raise();
   }
 
 private:
   cpu::LoadedObject code_;
+  mutable CpuPool::Pace pace_;
 };
 
 class InterpretedExecutable final : public Executable {
 public:
   InterpretedExecutable(std::unique_ptr<MLIRContext> context, OwningOpRef<ModuleOp> module)
-      : context_(std::move(context)), module_(std::move(module)) {
-    info = lower::describeKernel(*module_);
-    info.workspaces.clear(); // the interpreter allocates its own
-  }
+      : Executable(describe(*module)), context_(std::move(context)), module_(std::move(module)) {}
 
   Plan plan(std::span<const int64_t> words) const override {
     std::lock_guard lock(mutex_);
@@ -138,6 +135,11 @@ public:
   }
 
 private:
+  static lower::KernelInfo describe(ModuleOp module) {
+    lower::KernelInfo info = lower::describeKernel(module);
+    info.workspaces.clear(); // the interpreter allocates its own
+    return info;
+  }
   func::FuncOp kernel() const { return *module_->getOps<func::FuncOp>().begin(); }
 
   std::unique_ptr<MLIRContext> context_;

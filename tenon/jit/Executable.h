@@ -21,6 +21,7 @@ namespace tenon::jit {
 
 class Executable {
 public:
+  explicit Executable(lower::KernelInfo kernelInfo) : info(std::move(kernelInfo)) {}
   virtual ~Executable() = default;
   struct Plan {
     int64_t grid[3] = {1, 1, 1};
@@ -33,11 +34,12 @@ public:
     int threads = 0;          ///< of the CPU
     Stream *stream = nullptr; ///< of a CUDA device: where to queue; never null there
     bool wait = false;        ///< of a CUDA device: return when it is done
+    uint64_t launch = 0;      ///< its number in a profile; 0: nobody looks
   };
   /// `words` include the workspaces'. No extent of the grid is zero.
   virtual void run(const Plan &plan, std::span<const int64_t> words, const RunOptions &options) const = 0;
 
-  lower::KernelInfo info;
+  const lower::KernelInfo info;
 };
 
 std::shared_ptr<Executable> makeCpuExecutable(lower::KernelInfo info, std::span<const char> code);

@@ -46,6 +46,8 @@ LogicalResult expandMath(ModuleOp module) {
 /// The place of a kernel's threads, in words.
 std::string describeBlock(const std::string &name, const nvidia::BlockShape &block) {
   std::string text = name + " runs in blocks of " + std::to_string(block.threads) + " threads";
+  if (block.producers)
+    text += " and " + std::to_string(block.producers) + " that load for them";
   if (block.cluster > 1)
     text += ", " + std::to_string(block.cluster) + " of them a cluster for one program instance,";
   return text + " with " + std::to_string(block.sharedBytes) + " bytes of shared memory";
@@ -82,7 +84,7 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
       diagnostics.raise("simplify");
   }
   if (stops("simplified")) {
-    emit->text = print(module);
+    printTo(*emit, module);
     return std::nullopt;
   }
   cpu::Isa isa = cpu::selectIsa(options.isa);
@@ -103,7 +105,7 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
       diagnostics.raise("layouts");
   }
   if (stops("layouts")) {
-    emit->text = print(module);
+    printTo(*emit, module);
     return std::nullopt;
   }
   nvidia::ThreadProgram program;
@@ -116,10 +118,16 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   }
   program.remarks.insert(program.remarks.begin(), describeBlock(code.info.name, program.block));
   report.remarks = code.info.remarks = program.remarks;
-  code.info.gpu = {program.block.threads, program.block.cluster, program.block.sharedBytes, program.asserts,
-                   program.prints};
+  code.info.gpu.threads = program.block.allThreads();
+  code.info.gpu.cluster = program.block.cluster;
+  code.info.gpu.sharedBytes = program.block.sharedBytes;
+  code.info.gpu.asserts = program.asserts;
+  code.info.gpu.prints = program.prints;
+  code.info.gpu.tensorMaps = program.tensorMaps;
+  code.info.gpu.persistent = program.persistent;
+  code.info.gpu.startsEarly = program.startsEarly;
   if (stops("threads")) {
-    emit->text = print(*program.module);
+    printTo(*emit, *program.module);
     return std::nullopt;
   }
   if (target == Target::sim && !emit) {

@@ -28,6 +28,11 @@ public:
   const std::shared_ptr<Executable> &findOrMake(std::span<const uint64_t> key,
                                                 const std::function<std::shared_ptr<Executable>()> &make);
 
+  /// What was made last; empty if nothing was. Only for `make`, which runs under the lock.
+  std::span<const uint64_t> newestKey() const {
+    return entries_.empty() ? std::span<const uint64_t>() : entries_.back()->key;
+  }
+
 private:
   struct Entry {
     uint64_t hash;

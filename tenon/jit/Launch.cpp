@@ -2,13 +2,17 @@
 //
 // A launch: bind the arguments, find the specialisation they need (compiling it the first time), check, run. What has
 // been compiled before is found and run without allocating anything.
+#include "tenon/jit/Count.h"
 #include "tenon/jit/KernelCache.h"
+#include "tenon/jit/Lines.h"
 
+#include "tenon/profile/Recorder.h"
 #include "tenon/runtime/Workspace.h"
 #include "tenon/runtime/cuda/CudaStream.h"
 
 #include <map>
 #include <optional>
+#include <unordered_map>
 
 namespace tenon {
 namespace {
@@ -16,6 +20,20 @@ namespace {
 using jit::Binding;
 using jit::Executable;
 using jit::KernelCache;
+
+/// For profiles: what these arguments have that those of the compilation before had not.
+std::string whyCompiled(const Kernel &kernel, std::span<const uint64_t> before, std::span<const uint64_t> now) {
+  if (before.empty())
+    return "the first launch of this kernel";
+  const std::vector<KernelParameter> &parameters = kernel.parameters();
+  if (before.size() == now.size())
+    for (size_t i = 0; i < parameters.size(); ++i)
+      if (size_t at = now.size() - parameters.size() + i; before[at] != now[at])
+        return parameters[i].kind == ParameterKind::param
+                   ? "parameter '" + parameters[i].name + "' has another value"
+                   : "argument '" + parameters[i].name + "' has another type, rank, stride or alignment";
+  return "other options, another target or device, or tensors that overlap";
+}
 
 /// With a report, it is told how this came to be.
 const std::shared_ptr<Executable> &executableFor(const Kernel &kernel, KernelCache &cache, const Binding &binding,
@@ -34,7 +52,13 @@ const std::shared_ptr<Executable> &executableFor(const Kernel &kernel, KernelCac
       compile.gpu = cudaProperties(device).architecture();
     }
     CompileReport unused;
-    return jit::compileKernel(kernel, binding.specialization(), compile, report ? *report : unused, nullptr);
+    CompileReport &told = report ? *report : unused;
+    profile::Span span(profile::Kind::compile, kernel.name());
+    auto made = jit::compileKernel(kernel, binding.specialization(), compile, told, nullptr);
+    if (span)
+      span.explain(whyCompiled(kernel, cache.newestKey(), binding.key()) +
+                   (told.fromDisk ? "; loaded from the disk cache" : "; compiled"));
+    return made;
   });
 }
 
@@ -90,8 +114,10 @@ DeviceWorkspace addWorkspaces(const Executable &executable, const Executable::Pl
   return onDevice;
 }
 
-void runNow(const Executable &executable, llvm::SmallVectorImpl<int64_t> &words,
-            const Executable::RunOptions &options) {
+} // namespace
+
+void jit::runNow(const Executable &executable, llvm::SmallVectorImpl<int64_t> &words,
+                 const Executable::RunOptions &options) {
   Executable::Plan plan = executable.plan(words);
   if (!plan.refusal.empty())
     throw Error(plan.refusal);
@@ -106,8 +132,13 @@ void runNow(const Executable &executable, llvm::SmallVectorImpl<int64_t> &words,
   DeviceWorkspace workspace;
   if (!plan.workspaces.empty())
     workspace = addWorkspaces(executable, plan, options.stream, words);
+  profile::Span span(options.stream ? profile::Kind::submit : profile::Kind::run, executable.info.name);
+  if (span)
+    span->launch = options.launch;
   executable.run(plan, words, options);
 }
+
+namespace {
 
 /// Where the tensors are. They must be in one place, which is the CPU's memory unless the target is a CUDA device.
 Device deviceOf(const Kernel &kernel, const Arguments &arguments, Target target) {
@@ -127,8 +158,49 @@ Device deviceOf(const Kernel &kernel, const Arguments &arguments, Target target)
   return found.value_or(Device::cpu());
 }
 
+/// For profiles: the work of a launch. Counted once for each executable and sizes, which takes about a millisecond;
+/// afterwards found by what the count depends on.
+struct CountedWork {
+  double flops = 0, bytes = 0;
+};
+CountedWork workOf(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options,
+                   const Binding &binding, const Executable &executable) {
+  thread_local std::unordered_map<uint64_t, CountedWork> counted;
+  uint64_t hash = reinterpret_cast<uintptr_t>(&executable);
+  auto add = [&](int64_t word) { hash = (hash ^ static_cast<uint64_t>(word)) * 0x9e3779b97f4a7c15u; };
+  const int64_t *word = binding.words.data();
+  for (const Tensor *tensor : binding.tensors) {
+    int64_t words = tensor ? 1 + 2 * tensor->rank() : 1;
+    for (int64_t i = tensor ? 1 : 0; i < words; ++i) // not the address
+      add(word[i]);
+    word += words;
+  }
+  auto [entry, isNew] = counted.try_emplace(hash);
+  if (isNew) {
+    profile::Span span(profile::Kind::phase, "counting");
+    try {
+      model::Counts counts = jit::countPlan(kernel, arguments, options).count(binding.words);
+      entry->second = {counts.useful.flops(), counts.bytes()};
+    } catch (const Error &) { // then it is not known
+    }
+  }
+  return entry->second;
+}
+
+/// For profiles: where it runs and which memory it touches. Returns the launch's number.
+uint64_t describeLaunch(profile::Span &span, Device device, const Binding &binding, const Executable &executable) {
+  span->launch = profile::nextLaunch();
+  span->device = static_cast<int8_t>(device.isCuda() ? device.ordinal : -1);
+  for (size_t i = 0; i < binding.tensors.size(); ++i)
+    if (const Tensor *tensor = binding.tensors[i])
+      span.addMemory(tensor->data(), static_cast<uint64_t>(tensor->elements()) * sizeOf(tensor->dtype()),
+                     executable.info.written[i]);
+  return span->launch;
+}
+
 /// A launch of tensors that are where it runs.
 void launchOn(Device device, const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
+  profile::Span span(profile::Kind::launch, kernel.name());
   int ordinal = device.isCuda() ? device.ordinal : options.compile.device;
   KernelCache &cache = KernelCache::of(kernel);
   Binding binding(kernel, cache.signature, arguments, options, ordinal, jit::isGpu(options.target));
@@ -139,6 +211,13 @@ void launchOn(Device device, const Kernel &kernel, const Arguments &arguments, c
   checkPromises(kernel, binding, *executable);
   Executable::RunOptions run;
   run.threads = options.threads;
+  if (span) [[unlikely]] {
+    run.launch = describeLaunch(span, device, binding, *executable);
+    CountedWork work = workOf(kernel, arguments, options, binding, *executable);
+    span->flops = work.flops;
+    if (work.bytes > 0)
+      span->bytes = static_cast<uint64_t>(work.bytes);
+  }
   if (device.isCuda()) {
     run.stream = options.stream ? options.stream : &jit::defaultStream(ordinal);
     run.wait = !options.stream;
@@ -255,8 +334,10 @@ const std::vector<PhaseInfo> &compilePhases() {
   return phases;
 }
 
-std::string emit(const Kernel &kernel, const Arguments &arguments, std::string_view phase,
-                 const LaunchOptions &wanted, CompileReport *report) {
+namespace {
+
+std::string emitText(const Kernel &kernel, const Arguments &arguments, std::string_view phase,
+                     const LaunchOptions &wanted, CompileReport *report, bool withLines) {
   std::string names;
   bool known = false, isGpuPhase = false;
   for (const PhaseInfo &info : compilePhases()) {
@@ -274,11 +355,23 @@ std::string emit(const Kernel &kernel, const Arguments &arguments, std::string_v
   Binding binding(kernel, KernelCache::of(kernel).signature, arguments, options, options.compile.device,
                   jit::isGpu(options.target));
   CompileReport made;
-  jit::EmitRequest request{std::string(phase), "", report != nullptr};
+  jit::EmitRequest request{std::string(phase), "", report != nullptr, withLines};
   jit::compileKernel(kernel, binding.specialization(), options.compile, made, &request);
   if (report)
     *report = std::move(made);
   return request.text;
+}
+
+} // namespace
+
+std::string emit(const Kernel &kernel, const Arguments &arguments, std::string_view phase,
+                 const LaunchOptions &options, CompileReport *report) {
+  return emitText(kernel, arguments, phase, options, report, /*withLines=*/false);
+}
+
+std::string jit::emitWithLines(const Kernel &kernel, const Arguments &arguments, std::string_view phase,
+                               const LaunchOptions &options) {
+  return emitText(kernel, arguments, phase, options, nullptr, /*withLines=*/true);
 }
 
 } // namespace tenon

@@ -83,6 +83,21 @@ void encodeGpu(Writer &w, const lower::KernelInfo::Gpu &gpu) {
       w.number(size);
     w.number(print.isUnsigned);
   }
+  w.number(gpu.tensorMaps.size());
+  for (const auto &map : gpu.tensorMaps) {
+    w.number(map.argument);
+    w.number(map.elementBytes);
+    w.number(map.dims.size());
+    for (unsigned dim : map.dims)
+      w.number(dim);
+    w.number(map.box.size());
+    for (int64_t size : map.box)
+      w.number(size);
+    w.number(map.swizzleBytes);
+    w.text(map.element);
+  }
+  w.number(gpu.persistent);
+  w.number(gpu.startsEarly);
 }
 
 lower::KernelInfo::Gpu decodeGpu(Reader &r) {
@@ -102,6 +117,20 @@ lower::KernelInfo::Gpu decodeGpu(Reader &r) {
     print.isUnsigned = r.number() != 0;
     gpu.prints.push_back(std::move(print));
   }
+  for (uint64_t i = r.count(); i > 0; --i) {
+    lower::KernelInfo::Gpu::TensorMap map;
+    map.argument = static_cast<unsigned>(r.number());
+    map.elementBytes = static_cast<unsigned>(r.number());
+    for (uint64_t d = r.count(); d > 0; --d)
+      map.dims.push_back(static_cast<unsigned>(r.number()));
+    for (uint64_t d = r.count(); d > 0; --d)
+      map.box.push_back(static_cast<int64_t>(r.number()));
+    map.swizzleBytes = static_cast<int64_t>(r.number());
+    map.element = r.string();
+    gpu.tensorMaps.push_back(std::move(map));
+  }
+  gpu.persistent = r.number() != 0;
+  gpu.startsEarly = r.number() != 0;
   return gpu;
 }
 

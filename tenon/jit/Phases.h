@@ -4,7 +4,9 @@
 #pragma once
 
 #include "tenon/base/Error.h"
+#include "tenon/jit/Compiler.h"
 #include "tenon/jit/Jit.h"
+#include "tenon/profile/Recorder.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -18,7 +20,8 @@ namespace tenon::jit {
 /// Adds the time between its construction and its destruction to the report.
 class PhaseTimer {
 public:
-  PhaseTimer(CompileReport &report, const char *name) : report_(report), name_(name) {}
+  PhaseTimer(CompileReport &report, const char *name)
+      : report_(report), name_(name), span_(profile::Kind::phase, name) {}
   ~PhaseTimer() {
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start_;
     report_.phases.push_back({name_, elapsed.count()});
@@ -27,6 +30,7 @@ public:
 private:
   CompileReport &report_;
   const char *name_;
+  profile::Span span_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
@@ -38,6 +42,15 @@ inline std::string print(mlir::ModuleOp module, bool withLocations = false) {
     flags.enableDebugInfo(true, /*prettyForm=*/false);
   module.print(stream, flags);
   return text;
+}
+
+/// The module as the text that was asked for.
+inline void printTo(EmitRequest &emit, mlir::ModuleOp module) {
+  llvm::raw_string_ostream stream(emit.text);
+  mlir::OpPrintingFlags flags;
+  if (emit.withLines)
+    flags.enableDebugInfo(true, /*prettyForm=*/false).useLocalScope();
+  module.print(stream, flags);
 }
 
 /// Collects MLIR diagnostics while it lives; throws the first error with its place.

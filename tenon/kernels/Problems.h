@@ -6,6 +6,7 @@
 #include "tenon/verify/Values.h"
 
 #include <algorithm>
+#include <optional>
 
 /// What the entries of the zoo share: posing problems. The problems that have variants beyond a shape are declared here
 /// too, for the tests.
@@ -24,14 +25,42 @@ Entry crossEntropyEntry();
 Entry dropoutEntry();
 Entry matmulEntry();
 Entry matmulBiasGeluEntry();
+Entry batchedMatmulEntry();
+Entry groupedMatmulEntry();
+Entry dequantMatmulEntry();
+Entry gatedMlpEntry();
 Entry attentionEntry();
 
 struct MatmulShape {
   int64_t m, n, k;
   bool bias = false;
   Activation activation = Activation::none;
+  bool transposedB = false;        ///< b lies in memory as [n, k]
+  bool tf32 = false;               ///< f32 operands may be rounded to it
+  std::optional<DType> output = {}; ///< of c; none: productType()
 };
 Problem matmulProblem(const MatmulShape &shape, DType dtype, uint64_t seed);
+/// What a product of such operands is stored as unless somebody wants it otherwise.
+inline DType productType(DType operands) {
+  return isFloat8(operands) ? bf16 : isInteger(operands) ? i32 : operands;
+}
+
+/// `rows` of each expert.
+struct GroupedShape {
+  std::vector<int64_t> rows;
+  int64_t n, k;
+};
+Problem groupedMatmulProblem(const GroupedShape &shape, DType dtype, uint64_t seed);
+/// Where the rows of each expert begin, and where the last one's end: [experts + 1].
+Tensor expertOffsets(std::span<const int64_t> rows);
+/// The parameter `search` that so many experts need.
+int64_t expertSearchSteps(int64_t experts);
+
+struct DequantShape {
+  int64_t m, n, k;
+  int64_t group = 0; ///< elements of a column that share a scale; 0: all
+};
+Problem dequantMatmulProblem(const DequantShape &shape, DType dtype, uint64_t seed);
 
 struct AttentionShape {
   int64_t batch, heads, kvHeads, queries, keys, dim;
@@ -48,10 +77,12 @@ inline Tensor randomTensor(DType dtype, IndexList sizes, uint64_t seed, double l
 
 inline int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-/// Tiles of about 4096 elements: several rows where rows are short. The width is a multiple of 16, what a vector
-/// register holds of f32, and at most `widest`.
+/// Tiles of about 4096 elements: several rows where rows are short. Longer rows are cut into equal pieces, no longer than
+/// `widest`, so that neighbouring instances walk through memory in order. The width is a multiple of 16, what a vector
+/// register holds of f32.
 inline Params rowTiles(int64_t cols, int64_t widest) {
-  int64_t width = std::clamp<int64_t>(roundUp(cols, 16), 16, widest);
+  int64_t pieces = std::max<int64_t>(1, (cols + widest - 1) / widest);
+  int64_t width = std::clamp<int64_t>(roundUp((cols + pieces - 1) / pieces, 16), 16, widest);
   return {{"rows", std::clamp<int64_t>(4096 / width, 1, 16)}, {"cols", width}};
 }
 /// Tiles that span the row, whatever it takes.

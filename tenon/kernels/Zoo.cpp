@@ -34,7 +34,7 @@ const std::vector<Entry> &entries() {
     std::vector<Entry> list;
     for (auto make : {vectorAddEntry, geluEntry, geluTanhEntry, biasGeluEntry, swigluEntry, softmaxEntry, layerNormEntry,
                       rmsNormEntry, rotaryEntry, crossEntropyEntry, dropoutEntry, matmulEntry, matmulBiasGeluEntry,
-                      attentionEntry})
+                      batchedMatmulEntry, groupedMatmulEntry, dequantMatmulEntry, gatedMlpEntry, attentionEntry})
       list.push_back(checked(make()));
     return list;
   }();

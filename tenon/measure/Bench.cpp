@@ -19,20 +19,28 @@ private:
   std::chrono::steady_clock::time_point start_;
 };
 
+/// What a stop watch shows when nothing runs.
+double timerOverhead(const BenchOptions &options) {
+  double least = StopWatch(options).seconds();
+  for (int i = 0; i < 64; ++i)
+    least = std::min(least, StopWatch(options).seconds());
+  return least;
+}
+
 /// Seconds per call of `calls` calls in a row.
-double trial(const Subject &subject, size_t calls, const BenchOptions &options) {
+double trial(const Subject &subject, size_t calls, double overhead, const BenchOptions &options) {
   StopWatch watch(options);
   for (size_t i = 0; i < calls; ++i)
     subject.run();
-  return watch.seconds() / static_cast<double>(calls);
+  return std::max(watch.seconds() - overhead, 0.0) / static_cast<double>(calls);
 }
 
 /// Runs until calls stop getting faster; returns the fastest.
-double warmUp(const Subject &subject, double budgetSeconds, const BenchOptions &options) {
+double warmUp(const Subject &subject, double budgetSeconds, double overhead, const BenchOptions &options) {
   StopWatch watch(options);
-  double fastest = trial(subject, 1, options);
+  double fastest = trial(subject, 1, overhead, options);
   for (;;) {
-    double next = trial(subject, 1, options);
+    double next = trial(subject, 1, overhead, options);
     bool steady = next >= fastest * 0.95; // also where the clock is too coarse to see a call: both are zero
     fastest = std::min(fastest, next);
     if (steady || watch.seconds() > budgetSeconds)
@@ -75,6 +83,29 @@ Estimate estimate(std::vector<double> samples) {
   return {median, samples[rank], samples[n - 1 - rank]};
 }
 
+size_t countOutliers(std::vector<double> samples) {
+  if (samples.size() < 4)
+    return 0;
+  std::sort(samples.begin(), samples.end());
+  double low = samples[samples.size() / 4], high = samples[samples.size() - 1 - samples.size() / 4];
+  double reach = 3 * (high - low);
+  return static_cast<size_t>(std::count_if(samples.begin(), samples.end(), [&](double sample) {
+    return sample < low - reach || sample > high + reach;
+  }));
+}
+
+double driftOf(const std::vector<double> &samples) {
+  size_t third = samples.size() / 3;
+  if (third < 3)
+    return 1;
+  auto part = [&](size_t first) {
+    auto begin = samples.begin() + static_cast<std::ptrdiff_t>(first);
+    return estimate(std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(third))).median;
+  };
+  double first = part(0), last = part(samples.size() - third);
+  return first > 0 ? last / first : 1;
+}
+
 Comparison compare(const std::vector<Subject> &subjects, const BenchOptions &options) {
   if (subjects.empty())
     throw Error("a comparison needs at least one subject");
@@ -82,9 +113,10 @@ Comparison compare(const std::vector<Subject> &subjects, const BenchOptions &opt
     throw Error("a comparison needs at least one trial; maxTrials is " + std::to_string(options.maxTrials));
   StopWatch watch(options);
   size_t count = subjects.size();
+  double overhead = timerOverhead(options);
   std::vector<size_t> calls(count);
   for (size_t i = 0; i < count; ++i) {
-    double one = warmUp(subjects[i], options.budgetSeconds / 4 / static_cast<double>(count), options);
+    double one = warmUp(subjects[i], options.budgetSeconds / 4 / static_cast<double>(count), overhead, options);
     calls[i] = static_cast<size_t>(std::clamp(std::ceil(options.minTrialSeconds / std::max(one, 1e-9)), 1.0, 1e6));
   }
 
@@ -93,7 +125,7 @@ Comparison compare(const std::vector<Subject> &subjects, const BenchOptions &opt
   for (int round = 1; round <= options.maxTrials; ++round) {
     for (size_t i = 0; i < count; ++i) {
       size_t subject = round % 2 ? i : count - 1 - i;
-      samples[subject].push_back(trial(subjects[subject], calls[subject], options));
+      samples[subject].push_back(trial(subjects[subject], calls[subject], overhead, options));
     }
     // Sorting the samples of every round anew would cost more than short trials do: look again after some more.
     if (round >= nextCheck) {
@@ -109,8 +141,10 @@ Comparison compare(const std::vector<Subject> &subjects, const BenchOptions &opt
   bool steady = static_cast<int>(samples[0].size()) >= options.minTrials && closeEnough(samples, options.spread);
   Comparison comparison;
   for (size_t i = 0; i < count; ++i) {
-    Timing timing{subjects[i].name, estimate(samples[i]), 0, samples[i].size(), calls[i], steady};
+    Timing timing{subjects[i].name, estimate(samples[i]), 0, samples[i].size(), calls[i], steady, 0, 1};
     timing.fastest = *std::min_element(samples[i].begin(), samples[i].end());
+    timing.outliers = countOutliers(samples[i]);
+    timing.drift = driftOf(samples[i]);
     comparison.timings.push_back(timing);
     std::vector<double> ratios(samples[i].size());
     for (size_t round = 0; round < ratios.size(); ++round)

@@ -21,6 +21,10 @@
 /// 5. The figure is the median; its 95% interval is the pair of order statistics that covers the median of any
 ///    distribution with that probability (exact binomial, no normality assumed). Fewer than six trials cannot give 95%:
 ///    the interval is then from the fastest to the slowest.
+/// 6. What reading the clock costs is taken off every trial.
+/// 7. Nothing is thrown away: the median does not mind outliers, and how many there are is told (further from the
+///    middle half than three times its width), as is the drift from the first third of the trials to the last: a
+///    machine that gets hot, or a neighbour that came, shows there. What else went on is Weather.h's to say.
 namespace tenon {
 
 struct BenchOptions {
@@ -39,6 +43,10 @@ struct Estimate {
   double spread() const;
 };
 Estimate estimate(std::vector<double> samples);
+/// Samples that lie further from the middle half than three times its width (Tukey's "far out").
+size_t countOutliers(std::vector<double> samples);
+/// The median of the last third over that of the first; 1 for fewer than nine.
+double driftOf(const std::vector<double> &samples);
 
 struct Timing {
   std::string name;
@@ -46,6 +54,8 @@ struct Timing {
   double fastest = 0;
   size_t trials = 0, callsPerTrial = 1;
   bool steady = false; ///< the intervals of all subjects became as small as asked
+  size_t outliers = 0; ///< trials far from the others
+  double drift = 1;    ///< median of the last third of the trials over that of the first; 1 when there are few
 };
 
 /// What is measured: one call of `run` is the unit.

@@ -122,8 +122,9 @@ struct GpuBursts::Impl {
       graphLaunches ? graph.launch(stream) : launchNext();
   }
   /// Seconds that `count` launches take on the device.
-  double time(size_t count) {
-    queue(graphLaunches ? 1 : 2);
+  double time(size_t count) { return time(count, graphLaunches ? 1 : 2); }
+  double time(size_t count, size_t untimed) {
+    queue(untimed);
     Event start, end;
     stream.record(start);
     queue(count);
@@ -139,8 +140,13 @@ struct GpuBursts::Impl {
   LaunchOptions options;
   LaunchGraph graph;
   size_t graphLaunches = 0;
-  size_t perBurst = 1; ///< launches of the kernel, or of the graph
+  double once = 0;     ///< seconds of a launch of the kernel, or of the graph
+  size_t perBurst = 1; ///< of those
 };
+
+static size_t launchesIn(double seconds, double once) {
+  return static_cast<size_t>(std::clamp(seconds / once, 1.0, 2000.0) + 0.5);
+}
 
 GpuBursts::GpuBursts(const Kernel &kernel, std::vector<Arguments> sets, const LaunchOptions &options, Options burst) {
   Device device;
@@ -160,13 +166,20 @@ GpuBursts::GpuBursts(const Kernel &kernel, std::vector<Arguments> sets, const La
     impl_->graphLaunches = burst.graphLaunches;
   }
   impl_->time(3);
-  double once = std::max(impl_->time(10) / 10, 1e-7);
-  impl_->perBurst = static_cast<size_t>(std::clamp(burst.burstSeconds / once, 1.0, 2000.0) + 0.5);
+  // Three launches tell as much of one that takes long.
+  size_t launches = impl_->time(1) > 1e-3 ? 3 : 10;
+  impl_->once = std::max(impl_->time(launches) / static_cast<double>(launches), 1e-7);
+  impl_->perBurst = launchesIn(burst.burstSeconds, impl_->once);
 }
 
 GpuBursts::~GpuBursts() = default;
 
 double GpuBursts::operator()() { return impl_->time(impl_->perBurst) / static_cast<double>(launches()); }
+
+double GpuBursts::operator()(const BurstLength &length) {
+  size_t count = launchesIn(length.seconds, impl_->once);
+  return impl_->time(count, length.untimed) / static_cast<double>(count * std::max<size_t>(impl_->graphLaunches, 1));
+}
 
 size_t GpuBursts::launches() const { return impl_->perBurst * std::max<size_t>(impl_->graphLaunches, 1); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tenon/measure/Bench.h"
+#include "tenon/measure/GpuRounds.h"
 #include "tenon/verify/Verify.h"
 
 #include <vector>
@@ -57,6 +58,7 @@ public:
 
   /// Seconds per launch.
   double operator()();
+  double operator()(const BurstLength &length); ///< of a burst of another length
   size_t launches() const; ///< in a burst
 
 private:

@@ -132,7 +132,8 @@ PeerProcess::Json PeerProcess::readAnswer(double seconds) {
     int ready = left > 0 ? ::poll(&waiting, 1, static_cast<int>(std::min(left, 3600.0) * 1000) + 1) : 0;
     if (ready < 0 && errno == EINTR)
       continue;
-    if (ready <= 0)
+    timedOut_ = ready <= 0;
+    if (timedOut_)
       giveUp("did not answer within " + std::to_string(static_cast<int>(seconds)) + " s");
     char buffer[4096];
     ssize_t count = ::read(fromChild_, buffer, sizeof buffer);
@@ -165,14 +166,16 @@ void PeerProcess::end(bool atOnce) noexcept {
   if (pid_ <= 0)
     return;
   auto deadline = Clock::now() + std::chrono::seconds(2);
-  while (!atOnce && ::waitpid(pid_, nullptr, WNOHANG) == 0) {
+  int status = 0;
+  while (!atOnce && ::waitpid(pid_, &status, WNOHANG) == 0) {
     atOnce = Clock::now() > deadline;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   if (atOnce) {
     ::kill(-pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+    ::waitpid(pid_, &status, 0);
   }
+  signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   pid_ = -1;
 }
 

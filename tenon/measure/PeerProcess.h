@@ -35,6 +35,9 @@ public:
   /// would be taken for the answer to the next question.
   Json ask(const Json &question, double seconds);
   bool alive() const { return pid_ > 0; }
+  /// Once it is not: the signal that ended it (SIGKILL where it was ours), or 0.
+  int endedBySignal() const { return signal_; }
+  bool timedOut() const { return timedOut_; }
 
 private:
   void start();
@@ -45,6 +48,8 @@ private:
 
   std::vector<std::string> command_;
   pid_t pid_ = -1;
+  int signal_ = 0;
+  bool timedOut_ = false;
   int toChild_ = -1, fromChild_ = -1;
   struct Close {
     void operator()(std::FILE *file) const { std::fclose(file); }

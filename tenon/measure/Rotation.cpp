@@ -4,9 +4,7 @@
 #include "tenon/measure/Machine.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
-#include <memory>
 
 namespace tenon {
 namespace {
@@ -24,7 +22,7 @@ size_t bytesOf(const Arguments &arguments) {
 }
 
 /// What `tensor` is of its buffer, of a copy of that buffer.
-Tensor viewOfCopy(const Tensor &tensor, const std::shared_ptr<Buffer> &copy) {
+Tensor viewOfCopy(const Tensor &tensor, const Tensor &copy) {
   // A borrowed tensor starts at its lowest address: lay it out with every stride positive, then turn dimensions around.
   std::vector<int64_t> strides(tensor.strides().begin(), tensor.strides().end());
   std::vector<int64_t> reversed;
@@ -35,9 +33,9 @@ Tensor viewOfCopy(const Tensor &tensor, const std::shared_ptr<Buffer> &copy) {
       stride = -stride;
       reversed.push_back(d);
     }
-  Tensor view = Tensor::borrow(static_cast<std::byte *>(copy->begin()) + offset,
-                               copy->bytes() - static_cast<size_t>(offset), tensor.dtype(), tensor.sizes(), strides,
-                               [copy] {});
+  Tensor view = Tensor::borrow(static_cast<std::byte *>(copy.data()) + offset,
+                               copy.bufferBytes() - static_cast<size_t>(offset), tensor.dtype(), tensor.sizes(),
+                               strides, [copy] {}, copy.device());
   for (int64_t d : reversed)
     view = view.slice(d, view.size(d) - 1, view.size(d), -1);
   return view;
@@ -45,8 +43,8 @@ Tensor viewOfCopy(const Tensor &tensor, const std::shared_ptr<Buffer> &copy) {
 
 } // namespace
 
-Arguments copyArguments(const Arguments &arguments) {
-  std::map<const Buffer *, std::shared_ptr<Buffer>> copies;
+Arguments copyArguments(const Arguments &arguments, Device device) {
+  std::map<const Buffer *, Tensor> copies; // of their bytes
   Arguments result;
   for (const Argument &argument : arguments) {
     if (!argument.isTensor()) {
@@ -56,15 +54,15 @@ Arguments copyArguments(const Arguments &arguments) {
     const Tensor &tensor = argument.tensor();
     tensor.checkInsideBuffer();
     if (tensor.bufferBytes() == 0) {
-      result.push_back(tensor.clone());
+      result.push_back(tensor.to(device));
       continue;
     }
-    std::shared_ptr<Buffer> &copy = copies[tensor.buffer().get()];
-    if (!copy) {
-      copy = std::make_shared<Buffer>(tensor.bufferBytes());
-      std::memcpy(copy->begin(), tensor.bufferBegin(), tensor.bufferBytes());
+    auto [found, isNew] = copies.try_emplace(tensor.buffer().get());
+    if (isNew) {
+      auto bytes = static_cast<int64_t>(tensor.bufferBytes());
+      found->second = Tensor::borrow(tensor.bufferBegin(), tensor.bufferBytes(), DType::u8, {bytes}).to(device);
     }
-    result.push_back(viewOfCopy(tensor, copy));
+    result.push_back(viewOfCopy(tensor, found->second));
   }
   return result;
 }
@@ -73,16 +71,18 @@ Rotation::Rotation(const Arguments &arguments) : Rotation(arguments, Options()) 
 
 Rotation::Rotation(const Arguments &arguments, Options options) : bytesPerSet_(bytesOf(arguments)) {
   const Machine &machine = thisMachine();
-  size_t cache = options.cacheBytes ? options.cacheBytes : machine.lastLevelCacheBytes();
+  size_t cache = options.cacheBytes         ? options.cacheBytes
+                 : options.device.isCuda() ? static_cast<size_t>(cudaProperties(options.device.ordinal).l2Bytes)
+                                           : machine.lastLevelCacheBytes();
   size_t limit = options.maxBytes ? options.maxBytes : std::min<size_t>(size_t(2) << 30, machine.availableBytes / 4);
   size_t each = std::max<size_t>(bytesPerSet_, 1);
   // A set larger than that evicts itself: by the time its end is written, its beginning is gone.
   size_t wanted = each > 2 * cache ? 1 : 2 * cache / each + 2;
   size_t sets = std::clamp<size_t>(std::min(wanted, limit / each), 1, options.maxSets);
   cold_ = sets >= wanted;
-  sets_.push_back(arguments);
+  sets_.push_back(options.device.isCuda() ? copyArguments(arguments, options.device) : arguments);
   while (sets_.size() < sets)
-    sets_.push_back(copyArguments(arguments));
+    sets_.push_back(copyArguments(arguments, options.device));
 }
 
 } // namespace tenon

@@ -8,13 +8,15 @@
 namespace tenon {
 
 /// Copies of one set of arguments, taken in turn, so that a kernel measured over and over meets data that is in memory
-/// and not in the cache: a model's kernel finds its inputs cold. There are so many sets that all but one together
+/// and not in the cache: a model's kernel finds its inputs cold. On a device all of them are copies; on the CPU the
+/// first is what was given. There are so many sets that all but one together
 /// exceed twice the last-level cache, unless `maxBytes` or `maxSets` ends it first; one set that exceeds it alone is
 /// enough.
 class Rotation {
 public:
   struct Options {
-    size_t cacheBytes = 0; ///< 0: the last-level cache of this machine
+    Device device = {};    ///< where they are to be
+    size_t cacheBytes = 0; ///< 0: the last-level cache of this machine, or of the device
     size_t maxBytes = 0;   ///< of all sets together; 0: the smaller of 2 GiB and a quarter of the free memory
     size_t maxSets = 4096;
   };
@@ -33,8 +35,8 @@ private:
   bool cold_ = false;
 };
 
-/// A copy with buffers of its own. Strides are kept, and views of one buffer share their memory in the copy too: an
-/// in-place argument stays one.
-Arguments copyArguments(const Arguments &arguments);
+/// A copy of arguments on the host with buffers of its own on `device`. Strides are kept, and views of one buffer share
+/// their memory in the copy too: an in-place argument stays one.
+Arguments copyArguments(const Arguments &arguments, Device device = {});
 
 } // namespace tenon

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <new>
 #include <optional>
@@ -32,6 +33,26 @@ namespace {
 
 constexpr size_t scratchAlignment = 64;
 constexpr int64_t piecesPerThread = 4;
+constexpr float secondsWorthWaking = 10e-6f; // of all the work together, on one thread
+
+/// Takes the time of some items from here to done().
+class PaceMaker {
+public:
+  explicit PaceMaker(CpuPool::Pace *pace) : pace_(pace) {
+    if (pace_)
+      start_ = std::chrono::steady_clock::now();
+  }
+  void done(int64_t items) const {
+    if (!pace_)
+      return;
+    std::chrono::duration<float> taken = std::chrono::steady_clock::now() - start_;
+    pace_->secondsEach.store(taken.count() / static_cast<float>(items), std::memory_order_relaxed);
+  }
+
+private:
+  CpuPool::Pace *pace_;
+  std::chrono::steady_clock::time_point start_;
+};
 
 /// Memory that only grows, one piece per thread and depth of nesting.
 class Arena {
@@ -88,9 +109,9 @@ thread_local size_t Scratch::depth_ = 0;
 /// cannot look into libtbb, and is told.
 class Job {
 public:
-  Job(int64_t count, int64_t pieces, size_t scratchBytes, void *context, CpuPool::Body body)
+  Job(int64_t count, int64_t pieces, size_t scratchBytes, void *context, CpuPool::Body body, CpuPool::Pace *pace)
       : pieces_(pieces), each_(count / pieces), longer_(count % pieces), scratchBytes_(scratchBytes), context_(context),
-        body_(body) {
+        body_(body), pace_(pace) {
     TENON_TSAN(__tsan_release(this));
   }
 
@@ -100,8 +121,10 @@ public:
     try {
       Scratch scratch(scratchBytes_);
       for (int64_t piece; (piece = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_;) {
-        int64_t begin = piece * each_ + std::min(piece, longer_);
-        body_(context_, begin, begin + each_ + (piece < longer_ ? 1 : 0), scratch.get());
+        int64_t begin = piece * each_ + std::min(piece, longer_), length = each_ + (piece < longer_ ? 1 : 0);
+        PaceMaker timer(piece == 0 ? pace_ : nullptr);
+        body_(context_, begin, begin + length, scratch.get());
+        timer.done(length);
       }
     } catch (...) {
       next_.store(pieces_, std::memory_order_relaxed); // no more pieces
@@ -123,6 +146,7 @@ private:
   size_t scratchBytes_;
   void *context_;
   CpuPool::Body body_;
+  CpuPool::Pace *pace_;
   // TBB calls its function as a constant.
   mutable std::atomic<int64_t> next_ = 0;
   mutable std::atomic<bool> failed_ = false;
@@ -159,17 +183,21 @@ CpuPool &CpuPool::global() {
   return *pool;
 }
 
-void CpuPool::run(int64_t count, size_t scratchBytes, void *context, Body body) {
+void CpuPool::run(int64_t count, size_t scratchBytes, void *context, Body body, Pace *pace) {
   if (count <= 0)
     return;
-  if (count == 1 || !impl_) {
+  float secondsEach = pace ? pace->secondsEach.load(std::memory_order_relaxed) : 0;
+  bool isOverSoon = secondsEach > 0 && secondsEach * static_cast<float>(count) < secondsWorthWaking;
+  if (count == 1 || !impl_ || isOverSoon) {
     Scratch scratch(scratchBytes);
+    PaceMaker timer(impl_ ? pace : nullptr);
     body(context, 0, count, scratch.get());
+    timer.done(count);
     return;
   }
 
   int64_t pieces = std::min(count, threads_ * piecesPerThread);
-  Job job(count, pieces, scratchBytes, context, body);
+  Job job(count, pieces, scratchBytes, context, body, pace);
   int workers = static_cast<int>(std::min<int64_t>(threads_, pieces));
   impl_->arena.execute([&] {
     // Isolated: a body that waits for a nested run must not pick up a piece of someone else's meanwhile, which could

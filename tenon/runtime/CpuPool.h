@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,11 +28,17 @@ public:
 
   int threads() const { return threads_; }
 
+  /// How long one item of some work takes, as far as it was seen: whoever does the same work again and again keeps one.
+  /// Waking another thread takes a few microseconds, which work that is over sooner does not wait for.
+  struct Pace {
+    std::atomic<float> secondsEach = 0; ///< 0: not known yet
+  };
+
   /// Calls `body` on contiguous pieces of [0, count) that together cover it once, and returns when all are done. Pieces
   /// start in increasing order, a few per thread so that a slow one does not hold up the rest. When a body throws, no
   /// further piece starts and the first exception is rethrown here. May be called from several threads at once, and
-  /// from inside a body.
-  void run(int64_t count, size_t scratchBytes, void *context, Body body);
+  /// from inside a body. With a pace, work that will be over in a few microseconds is done by the caller alone.
+  void run(int64_t count, size_t scratchBytes, void *context, Body body, Pace *pace = nullptr);
 
 private:
   struct Impl;

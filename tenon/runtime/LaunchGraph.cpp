@@ -2,6 +2,7 @@
 #include "tenon/runtime/LaunchGraph.h"
 
 #include "tenon/base/Error.h"
+#include "tenon/profile/Recorder.h"
 #include "tenon/runtime/cuda/CudaStream.h"
 #include "tenon/runtime/cuda/Gpu.h"
 
@@ -64,6 +65,11 @@ void LaunchGraph::launch(Stream &stream) const {
   gpu.checkUsable();
   if (&gpu != &target.gpu())
     throw Error("a graph captured on " + gpu.device().str() + " cannot run on a stream of " + target.device().str());
+  profile::Span span(profile::Kind::launch, "a captured graph");
+  if (span) {
+    span->launch = profile::nextLaunch();
+    span->device = static_cast<int8_t>(gpu.ordinal());
+  }
   cuda::CurrentContext current(gpu);
   gpu.check(gpu.api().cuGraphLaunch(impl_->exec, target.handle()), "launching a graph");
   target.noteLaunch("a captured graph");

@@ -2,6 +2,7 @@
 #include "tenon/runtime/Stream.h"
 
 #include "tenon/base/Error.h"
+#include "tenon/profile/Recorder.h"
 #include "tenon/runtime/StreamImpl.h"
 #include "tenon/runtime/cuda/CudaStream.h"
 
@@ -13,6 +14,7 @@ namespace tenon {
 void Event::synchronize() const {
   if (!moment_)
     return;
+  profile::Wait wait("an event");
   if (std::exception_ptr error = moment_->await())
     std::rethrow_exception(error);
 }
@@ -61,7 +63,10 @@ void Stream::enqueue(std::function<void()> work) {
   impl().enqueue(std::move(work));
 }
 
-void Stream::synchronize() { impl().synchronize(); }
+void Stream::synchronize() {
+  profile::Wait wait("a stream");
+  impl().synchronize();
+}
 bool Stream::idle() const { return impl().idle(); }
 void Stream::record(Event &event) { event.moment_ = impl().record(); }
 

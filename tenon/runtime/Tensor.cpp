@@ -3,6 +3,7 @@
 
 #include "tenon/base/Error.h"
 #include "tenon/base/FloatFormats.h"
+#include "tenon/profile/Recorder.h"
 #include "tenon/runtime/DeviceTensor.h"
 
 #include <algorithm>
@@ -327,10 +328,12 @@ void Tensor::copyFrom(const Tensor &source) const {
     return;
   if (overlaps(source))
     return copyFrom(source.clone());
-  if (device().isCpu() && source.device().isCpu())
-    copyOnHost(source);
-  else
-    copyDeviceTensor(*this, source);
+  if (!device().isCpu() || !source.device().isCpu())
+    return copyDeviceTensor(*this, source);
+  profile::Span span(profile::Kind::copy, "on the host");
+  if (span)
+    span->bytes = static_cast<uint64_t>(elements_) * sizeOf(dtype_);
+  copyOnHost(source);
 }
 
 void Tensor::copyOnHost(const Tensor &source) const {

@@ -2,58 +2,80 @@
 // RUN: %lower %s | FileCheck %s
 // RUN: tenon-opt -split-input-file %s \
 // RUN:   --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=avx2},canonicalize,cse)' | FileCheck %s --check-prefix=AVX2
+// RUN: tenon-opt -split-input-file %s \
+// RUN:   --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=avx512-dot},canonicalize,cse)' | FileCheck %s --check-prefix=PAIRS
 
-// Operands are packed in the accumulator's type, then a block of the result stays in registers over all of K. AVX-512:
-// 6 rows of 4 vectors are 24 accumulators, 4 hold the row of B, one a broadcast of A: 29 of 32 registers. The
+// A block of the result stays in registers over all of K. AVX-512: 14 rows of 2 vectors are 28 accumulators, 2 hold the
+// row of B, one a broadcast of A: 31 of 32 registers. Without AVX512_BF16 both operands are copied as f32. The
 // accumulator, which starts at zero, is never read from memory.
 // CHECK-LABEL: func.func private @instance
 // CHECK: arith.extui {{.*}} : vector<32xi16> to vector<32xi32>
-// CHECK: %{{.*}}:24 = scf.for %{{.*}} = %c0 to %c64 step %c2 iter_args
-// CHECK-COUNT-4: llvm.load {{.*}} -> vector<16xf32>
+// CHECK: %{{.*}}:28 = scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
+// CHECK-COUNT-2: llvm.load {{.*}} -> vector<16xf32>
 // CHECK: llvm.load {{.*}} -> f32
-// CHECK-COUNT-4: math.fma {{.*}} : vector<16xf32>
+// CHECK-COUNT-2: math.fma {{.*}} : vector<16xf32>
 // CHECK: llvm.load {{.*}} -> f32
-// CHECK-COUNT-20: math.fma
-// K is unrolled by two.
-// CHECK-COUNT-4: llvm.load {{.*}} -> vector<16xf32>
-// CHECK-COUNT-24: math.fma
+// CHECK-COUNT-26: math.fma
 // CHECK-NOT: math.fma
 // CHECK: scf.yield
-// CHECK-COUNT-24: llvm.store {{.*}} : vector<16xf32>
+// CHECK-COUNT-28: llvm.store {{.*}} : vector<16xf32>
+
+// The rows that are left depend on the view: a block for every even number of them.
+// CHECK: scf.index_switch
+// CHECK: case 1
+// CHECK: %{{.*}}:4 = scf.for
+// CHECK: case 7
+// CHECK: %{{.*}}:28 = scf.for
 
 // AVX2 has 16 registers: 6 rows of 2 vectors of 8.
 // AVX2-LABEL: func.func private @instance
-// AVX2: %{{.*}}:12 = scf.for %{{.*}} = %c0 to %c64 step %c2 iter_args
-// AVX2-COUNT-24: math.fma {{.*}} : vector<8xf32>
+// AVX2: %{{.*}}:12 = scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
+// AVX2-COUNT-12: math.fma {{.*}} : vector<8xf32>
 // AVX2-NOT: math.fma
 // AVX2: scf.yield
+
+// With AVX512_BF16, A is copied as it is, and two rows of B are interleaved into pairs.
+// PAIRS-LABEL: func.func private @instance
+// PAIRS: vector.interleave {{.*}} : vector<32xi16>
+// PAIRS: vector.bitcast {{.*}} : vector<64xi16> to vector<32xi32>
+// PAIRS: %{{.*}}:28 = scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
+// PAIRS: llvm.load {{.*}} -> i32
+// PAIRS: vector.splat
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>,
 func.func @matmul(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
                   %y: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
                   %z: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
   %c0 = arith.constant 0 : index
-  %zero = arith.constant dense<0.0> : tensor<12x64xf32>
-  %a = tile.load %x[%c0, %c0] : !tile.view<2, bf16> -> tensor<12x64xbf16>
+  %zero = arith.constant dense<0.0> : tensor<28x64xf32>
+  %a = tile.load %x[%c0, %c0] : !tile.view<2, bf16> -> tensor<28x64xbf16>
   %b = tile.load %y[%c0, %c0] : !tile.view<2, bf16> -> tensor<64x64xbf16>
-  %c = tile.dot %a, %b, %zero : tensor<12x64xbf16>, tensor<64x64xbf16>, tensor<12x64xf32>
-  tile.store %c, %z[%c0, %c0] : tensor<12x64xf32>, !tile.view<2, f32>
+  %c = tile.dot %a, %b, %zero : tensor<28x64xbf16>, tensor<64x64xbf16>, tensor<28x64xf32>
+  tile.store %c, %z[%c0, %c0] : tensor<28x64xf32>, !tile.view<2, f32>
   return
 }
 
 // -----
 
-// Bytes are widened to 32 bits as the attributes say.
+// Bytes are widened to 32 bits as the attributes say. With AVX512_VNNI four of them are one operand; both sides are
+// signed here and the instruction wants one of each, so the top bits of A are flipped and the sums of B's columns taken
+// away.
 // CHECK-LABEL: func.func private @instance
-// CHECK: arith.extui {{.*}} to vector<16xi32>
 // CHECK: arith.extsi {{.*}} to vector<16xi32>
 // CHECK: arith.muli {{.*}} : vector<16xi32>
 // AVX2-LABEL: func.func private @instance
+// PAIRS-LABEL: func.func private @instance
+// PAIRS: arith.xori {{.*}} : vector<16xi8>
+// PAIRS: vector.bitcast {{.*}} to vector<16xi32>
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// PAIRS: arith.muli {{.*}} : vector<16xi32>
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
 func.func @bytes(%x: !tile.view<2, i8> {tile.unit_stride = 1 : i64},
                  %z: !tile.view<2, i32> {tile.unit_stride = 1 : i64})
     attributes {tile.no_overlap} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0> : tensor<16x16xi32>
   %a = tile.load %x[%c0, %c0] : !tile.view<2, i8> -> tensor<16x16xi8>
-  %c = tile.dot %a, %a, %zero {a_unsigned} : tensor<16x16xi8>, tensor<16x16xi8>, tensor<16x16xi32>
+  %c = tile.dot %a, %a, %zero : tensor<16x16xi8>, tensor<16x16xi8>, tensor<16x16xi32>
   tile.store %c, %z[%c0, %c0] : tensor<16x16xi32>, !tile.view<2, i32>
   return
 }
@@ -64,8 +86,9 @@ func.func @bytes(%x: !tile.view<2, i8> {tile.unit_stride = 1 : i64},
 // CHECK-LABEL: func.func private @instance
 // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c16 {
 // CHECK: llvm.load {{.*}} -> vector<16xf32>
-// CHECK: scf.for %{{.*}} = %c0 to %c16 step %c2 iter_args
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
 // AVX2-LABEL: func.func private @instance
+// PAIRS-LABEL: func.func private @instance
 func.func @accumulate(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %n: index) attributes {tile.no_overlap} {
   %c0 = arith.constant 0 : index
   %c16 = arith.constant 16 : index
@@ -76,5 +99,56 @@ func.func @accumulate(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %n: i
     scf.yield %next : tensor<16x16xf32>
   }
   tile.store %sum, %x[%c0, %c0] : tensor<16x16xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// A transposed B is packed by squares of registers: 16 rows are read, four rounds of interleaving transpose them, and
+// nothing is gathered. The result is summed up here, so all of its rows are computed: no switch.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: gather
+// CHECK-COUNT-16: llvm.load {{.*}} -> vector<16xf32>
+// CHECK-COUNT-64: vector.shuffle {{.*}} : vector<16xf32>, vector<16xf32>
+// CHECK-COUNT-16: llvm.store {{.*}} : vector<16xf32>
+// CHECK-NOT: scf.index_switch
+// AVX2-LABEL: func.func private @instance
+// PAIRS-LABEL: func.func private @instance
+func.func @transposed(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                      %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : tensor<16x32xf32>
+  %a = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<16x64xf32>
+  %k = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<32x64xf32>
+  %b = tile.transpose %k [1, 0] : tensor<32x64xf32> -> tensor<64x32xf32>
+  %c = tile.dot %a, %b, %zero : tensor<16x64xf32>, tensor<64x32xf32>, tensor<16x32xf32>
+  %sum = tile.reduce %c dim 1 : (tensor<16x32xf32>) -> tensor<16x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %s = arith.addf %p, %q : f32
+    tile.yield %s : f32
+  }
+  tile.store %sum, %y[%c0, %c0] : tensor<16x1xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// One row: B is read where it lies, eight rows at a time, and nothing of it is stored.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c8
+// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32
+// CHECK-COUNT-8: math.fma {{.*}} : vector<32xf32>
+// CHECK-NEXT: llvm.store
+// AVX2-LABEL: func.func private @instance
+// PAIRS-LABEL: func.func private @instance
+func.func @thin(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                %z: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : tensor<1x128xf32>
+  %a = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<1x64xf32>
+  %b = tile.load %y[%c0, %c0] : !tile.view<2, f32> -> tensor<64x128xf32>
+  %c = tile.dot %a, %b, %zero : tensor<1x64xf32>, tensor<64x128xf32>, tensor<1x128xf32>
+  tile.store %c, %z[%c0, %c0] : tensor<1x128xf32>, !tile.view<2, f32>
   return
 }

@@ -133,6 +133,8 @@ std::vector<int64_t> oddShape(const zoo::Entry &entry) {
     return {5, 11, 34};
   if (entry.dimensions.size() == 3)
     return {35, 41, 39};
+  if (entry.dimensions.size() == 4)
+    return {3, 35, 21, 19};
   return entry.dimensions.size() == 1 ? std::vector<int64_t>{4500} : std::vector<int64_t>{19, 77};
 }
 

@@ -19,6 +19,24 @@
 #include <filesystem>
 #include <fstream>
 
+namespace {
+
+template <class T> std::string list(const std::vector<T> &numbers) {
+  std::string text;
+  for (T number : numbers)
+    text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return "[" + text + "]";
+}
+
+std::string json(const tenon::test::TestMap &map) {
+  return "{\"output\": " + std::string(map.output ? "true" : "false") + ", \"place\": " + std::to_string(map.place) +
+         ", \"element_bytes\": " + std::to_string(map.elementBytes) + ", \"sizes\": " + list(map.sizes) +
+         ", \"strides\": " + list(map.strides) + ", \"box\": " + list(map.box) +
+         ", \"swizzle\": " + std::to_string(map.swizzleBytes) + "}";
+}
+
+} // namespace
+
 int main(int argc, char **argv) {
   if (argc != 3) {
     std::fprintf(stderr, "usage: write-instructions <architecture> <folder>\n");
@@ -31,11 +49,11 @@ int main(int argc, char **argv) {
     mlir::MLIRContext context;
     context.loadDialect<tenon::nvidia::NvidiaDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
                         mlir::scf::SCFDialect, mlir::func::FuncDialect, mlir::vector::VectorDialect>();
-    int number = tenon::nvidia::architectureOf(architecture).number;
+    tenon::nvidia::Architecture known = tenon::nvidia::architectureOf(architecture);
     std::ofstream index(folder / "index.json");
     const char *separator = "[\n";
     for (const tenon::test::InstructionTest &test : tenon::test::instructionTests()) {
-      if (test.minimumArchitecture > number)
+      if (test.minimumArchitecture > known.number || (test.specific && !known.specific))
         continue;
       auto module = mlir::parseSourceString<mlir::ModuleOp>(test.mlir, &context);
       std::ofstream(folder / (test.name + ".ptx")) << tenon::nvidia::emitPtx(*module, {architecture}).text;
@@ -43,7 +61,10 @@ int main(int argc, char **argv) {
           .write(reinterpret_cast<const char *>(test.input.data()), test.input.size());
       index << separator << "{\"name\": \"" << test.name << "\", \"threads\": " << test.threads
             << ", \"cluster\": " << test.cluster << ", \"shared_bytes\": " << test.sharedBytes
-            << ", \"output_bytes\": " << test.outputBytes << "}";
+            << ", \"output_bytes\": " << test.outputBytes << ", \"maps\": [";
+      for (size_t i = 0; i < test.maps.size(); ++i)
+        index << (i ? ", " : "") << json(test.maps[i]);
+      index << "]}";
       separator = ",\n";
     }
     index << "\n]\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of threads and blocks, barriers, fences, clusters; shuffles and votes.
+// Numbers of threads and blocks, barriers, fences, clusters, order of launches; shuffles and votes.
 #include "test/nvidia/KernelText.h"
 
 namespace tenon::test {
@@ -24,6 +24,10 @@ void numbers(Tests &tests) {
   c.write(c.op("nvidia.cluster_rank"), "i32", 4);
   c.write(c.op("nvidia.block_id"), "i32", 4);
   tests.push_back(c.finish());
+  KernelText g("grid_size", 32, 2);
+  g.write(g.op("nvidia.grid_size"), "i32", 4);
+  g.write(g.op("nvidia.cluster_rank"), "i32", 4);
+  tests.push_back(g.finish());
 }
 
 /// Each half of the block has a barrier of its own.
@@ -64,21 +68,12 @@ void fences(Tests &tests) {
   }
 }
 
-/// Thread 0 makes the object at the address.
-void initMbarrier(KernelText &k, const std::string &address, int64_t count) {
-  std::string first = k.op("arith.cmpi eq, " + k.thread + ", " + k.i32(0) + " : i32"), arrivals = k.i32(count);
-  k.line("scf.if " + first + " {");
-  k.line("  nvidia.mbarrier_init " + address + ", " + arrivals);
-  k.line("}");
-  k.barrier();
-}
-
 void mbarriers(Tests &tests) {
   Random random(12);
   // Three phases: write, read the mirror, write again.
   KernelText k("mbarrier", 64, 1, 256 + 8);
   std::string object = k.i32(256), even = k.i32(0), odd = k.i32(1);
-  initMbarrier(k, object, 64);
+  k.initMbarrier(object, 64);
   auto pass = [&](const std::string &parity) {
     k.line("nvidia.mbarrier_arrive " + object);
     k.line("nvidia.mbarrier_wait " + object + ", " + parity);
@@ -93,7 +88,7 @@ void mbarriers(Tests &tests) {
 
   KernelText x("mbarrier_expect", 32, 1, 8);
   std::string zero = x.i32(0);
-  initMbarrier(x, zero, 32);
+  x.initMbarrier(zero, 32);
   x.line("nvidia.mbarrier_arrive " + zero + " expect " + zero);
   x.line("nvidia.mbarrier_wait " + zero + ", " + zero);
   x.write(x.thread, "i32", 4);
@@ -101,7 +96,7 @@ void mbarriers(Tests &tests) {
 
   KernelText c("cp_async_arrive", 64, 1, 64 * 16 + 8);
   std::string address = c.i32(64 * 16), parity = c.i32(0);
-  initMbarrier(c, address, 64);
+  c.initMbarrier(address, 64);
   std::string source = c.at("%in", c.data(randomWords(random, 64 * 4)), 16);
   c.line("nvidia.cp_async 16, " + c.slot(16) + ", " + source + ", " + c.i32(16));
   c.line("nvidia.cp_async_arrive " + address);
@@ -143,6 +138,16 @@ void clusters(Tests &tests) {
   tests.push_back(s.finish());
 }
 
+/// As the first kernel of its stream it waits for nobody.
+void launches(Tests &tests) {
+  Random random(15);
+  KernelText k("await_earlier_launches", 64);
+  k.line("nvidia.allow_next_launch");
+  k.line("nvidia.await_earlier_launches");
+  k.write(k.read(randomWords(random, 64), "i32"), "i32", 4);
+  tests.push_back(k.minimum(90).finish());
+}
+
 void shuffles(Tests &tests) {
   Random random(14);
   for (const char *mode : {"bfly", "up", "down", "idx"})
@@ -176,6 +181,7 @@ void addOrderTests(Tests &tests) {
   fences(tests);
   mbarriers(tests);
   clusters(tests);
+  launches(tests);
 }
 
 void addExchangeTests(Tests &tests) { shuffles(tests); }

@@ -67,6 +67,8 @@ std::vector<InstructionTest> instructionTests() {
   addExchangeTests(tests);
   addMatrixTests(tests);
   addArithmeticTests(tests);
+  addBulkTests(tests);
+  addWarpgroupTests(tests);
   return tests;
 }
 

@@ -20,6 +20,16 @@ enum class Compare {
   BF16, // bf16 elements, likewise
 };
 
+/// A tensor map of a part of one of the buffers; dimensions are counted from the innermost.
+struct TestMap {
+  bool output = false;  // of the output buffer, else of the input
+  int64_t place = 0;    // of element (0, 0, ...) there: a multiple of 16
+  int elementBytes = 0; // 1, 2 or 4
+  std::vector<int64_t> sizes, strides; // in elements; in bytes, one fewer
+  std::vector<int> box;
+  int swizzleBytes = 0;
+};
+
 struct InstructionTest {
   std::string name; // letters, digits and underscores: the name of a file
   /// One `func.func @kernel(%in: i64, %out: i64)` in a module. %in and %out are the addresses, multiples of 256, of a
@@ -31,6 +41,8 @@ struct InstructionTest {
   std::vector<uint8_t> input;
   int64_t outputBytes = 0;
   int minimumArchitecture = 80; // 80, 89, 90
+  bool specific = false;        // that architecture's own variant (sm_90a), and no other
+  std::vector<TestMap> maps;    // the kernel's tensor maps
   Compare compare = Compare::Bits;
   double ulps = 0;
   double absolute = 0; // f32: so much is allowed besides, where the unit's error is not relative

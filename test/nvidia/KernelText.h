@@ -104,6 +104,27 @@ public:
   }
   void barrier() { line("nvidia.barrier " + std::to_string(test.threads)); }
 
+  /// The address of a new tensor map.
+  std::string map(TestMap map) {
+    minimum(90);
+    test.maps.push_back(std::move(map));
+    return op("nvidia.tensor_map " + std::to_string(test.maps.size() - 1));
+  }
+  /// Whether this is the first thread of its block.
+  std::string first() { return op("arith.cmpi eq, " + thread + ", " + i32(0) + " : i32"); }
+  /// Thread 0 makes the mbarrier at the address.
+  void initMbarrier(const std::string &address, int64_t count) {
+    std::string arrivals = i32(count);
+    line("scf.if " + first() + " {");
+    line("  nvidia.mbarrier_init " + address + ", " + arrivals);
+    line("}");
+    barrier();
+  }
+
+  KernelText &specific() {
+    test.specific = true;
+    return minimum(90);
+  }
   KernelText &minimum(int architecture) {
     test.minimumArchitecture = std::max(test.minimumArchitecture, architecture);
     return *this;
@@ -118,7 +139,8 @@ public:
   InstructionTest finish() {
     test.mlir = "func.func @kernel(%in: i64, %out: i64) attributes {nvidia.threads = " + std::to_string(test.threads) +
                 " : i64, nvidia.cluster = " + std::to_string(test.cluster) +
-                " : i64, nvidia.shared_bytes = " + std::to_string(test.sharedBytes) + " : i64} {\n" + body +
+                " : i64, nvidia.shared_bytes = " + std::to_string(test.sharedBytes) + " : i64, nvidia.tensor_maps = " +
+                std::to_string(test.maps.size()) + " : i64} {\n" + body +
                 "    return\n}\n";
     return test;
   }
@@ -137,5 +159,7 @@ void addOrderTests(std::vector<InstructionTest> &);
 void addExchangeTests(std::vector<InstructionTest> &);
 void addMatrixTests(std::vector<InstructionTest> &);
 void addArithmeticTests(std::vector<InstructionTest> &);
+void addBulkTests(std::vector<InstructionTest> &);
+void addWarpgroupTests(std::vector<InstructionTest> &);
 
 } // namespace tenon::test

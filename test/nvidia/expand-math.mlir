@@ -26,6 +26,48 @@ func.func @exp2(%x: f32) -> f32 {
   return %y : f32
 }
 
+// 1 + erf(x), where a small error does not matter: a power of two and a choice.
+// CHECK-LABEL: @relaxed_one_plus_erf
+// CHECK: %[[M:.*]] = math.absf %[[X:[a-z0-9]+]]
+// CHECK-COUNT-8: math.fma
+// CHECK: arith.mulf %[[M]]
+// CHECK: %[[E:.*]] = nvidia.approx ex2 %{{.*}} {nvidia.flush}
+// CHECK: %[[D:.*]] = arith.subf %{{.*}}, %[[E]]
+// CHECK: arith.select %{{.*}}, %[[E]], %[[D]]
+// CHECK-NOT: math.erf
+func.func @relaxed_one_plus_erf(%x: f32) -> f32 {
+  %one = arith.constant 1.0 : f32
+  %e = math.erf %x : f32
+  %y = arith.addf %one, %e {nvidia.relaxed} : f32
+  return %y : f32
+}
+
+// Where it does matter, or something else wants erf, the sum is a sum.
+// CHECK-LABEL: @one_plus_erf
+// CHECK-COUNT-12: math.fma
+// CHECK: arith.addf
+// CHECK-COUNT-12: math.fma
+// CHECK: arith.addf
+func.func @one_plus_erf(%x: f32, %z: f32) -> (f32, f32, f32) {
+  %one = arith.constant 1.0 : f32
+  %e = math.erf %x : f32
+  %y = arith.addf %e, %one : f32
+  %f = math.erf %z : f32
+  %w = arith.addf %f, %one {nvidia.relaxed} : f32
+  return %y, %w, %f : f32, f32, f32
+}
+
+// CHECK-LABEL: @relaxed_erf
+// CHECK-COUNT-4: math.fma
+// CHECK: nvidia.approx ex2 %{{.*}} {nvidia.flush}
+// CHECK: math.fma
+// CHECK-NOT: math.fma
+// CHECK: return
+func.func @relaxed_erf(%x: f32) -> f32 {
+  %y = math.erf %x {nvidia.relaxed} : f32
+  return %y : f32
+}
+
 // 16-bit floats go through f32, vectors element by element.
 // CHECK-LABEL: @vector
 // CHECK-COUNT-2: nvidia.approx rsqrt

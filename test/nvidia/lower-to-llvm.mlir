@@ -48,3 +48,27 @@ func.func @barriers(%p: i64) attributes {nvidia.threads = 64 : i64} {
   nvidia.store global %d, %p : vector<4xf32>, i64
   return
 }
+
+// -----
+
+// A tensor map is a parameter by value, after the others. Accumulators keep their registers; a descriptor's address
+// becomes absolute, in its low half alone.
+// CHECK-LABEL: llvm.func @units(%arg0: i64, %arg1: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>})
+// CHECK: %[[MAP:.*]] = llvm.ptrtoint %arg1 : !llvm.ptr to i64
+// CHECK: llvm.inline_asm {{.*}} "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3}], [$4];", "r,l,r,r,r,~{memory}" %{{.*}}, %[[MAP]]
+// CHECK: llvm.inline_asm {{.*}} "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r,~{memory}"
+// CHECK: llvm.trunc %arg0 : i64 to i32
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {$0, $1, $2, $3}, $8, $9, $10, 1, 1, 0, 1;", "=f,=f,=f,=f,0,1,2,3,l,l,b"
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "wgmma.wait_group.sync.aligned 0;", "=f,=f,=f,=f,0,1,2,3,~{memory}"
+func.func @units(%d: i64) attributes {nvidia.threads = 128 : i64, nvidia.tensor_maps = 1 : i64} {
+  %c = arith.constant 0 : i32
+  %f = arith.constant 0.0 : f32
+  %true = arith.constant true
+  %map = nvidia.tensor_map 0
+  nvidia.tma_load %c, %map[%c, %c], %c
+  nvidia.mbarrier_arrive cluster %c
+  %x:4 = nvidia.wgmma bf16 bf16 8 [%f, %f, %f, %f], (%d), %d, %true {trans_b} : i64 : f32
+  %y:4 = nvidia.wgmma_wait 0 [%x#0, %x#1, %x#2, %x#3] : f32
+  nvidia.store global %y#0, %d : f32, i64
+  return
+}

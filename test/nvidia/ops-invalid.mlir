@@ -253,3 +253,123 @@ func.func @doubles(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<2xf64>) {
   %d = nvidia.mma f64 f64 %a, %b, %c : vector<4xi32>, vector<2xi32>, vector<2xf64>
   return
 }
+
+// -----
+
+func.func @no_map() {
+  // expected-error@+1 {{'nvidia.tensor_map' op needs a number from 0}}
+  %m = nvidia.tensor_map -1
+  return
+}
+
+// -----
+
+func.func @no_coordinates(%s: i32, %m: i64) {
+  // expected-error@+1 {{'nvidia.tma_load' op has 1 to 5 coordinates, not 0}}
+  nvidia.tma_load %s, %m[], %s
+  return
+}
+
+// -----
+
+func.func @six_coordinates(%s: i32, %m: i64) {
+  // expected-error@+1 {{'nvidia.tma_store' op has 1 to 5 coordinates, not 6}}
+  nvidia.tma_store %m[%s, %s, %s, %s, %s, %s], %s
+  return
+}
+
+// -----
+
+func.func @bulk_window(%s: i32, %m: i64) {
+  // expected-error@+1 {{'nvidia.tma_store' op needs a window of two numbers}}
+  nvidia.tma_store %m[%s], %s {window = array<i64: 8, 8>}
+  return
+}
+
+// -----
+
+func.func @odd_columns(%f: f32, %a: i64, %d: i1) {
+  // expected-error@+1 {{'nvidia.wgmma' op has 8, 16, ... 256 columns, not 12}}
+  %x:6 = nvidia.wgmma bf16 bf16 12 [%f, %f, %f, %f, %f, %f], (%a), %a, %d : i64 : f32
+  return
+}
+
+// -----
+
+func.func @columns_of_bytes(%i: i32, %a: i64, %d: i1) {
+  // expected-error@+1 {{'nvidia.wgmma' op of s8 and u8 has 8, 16, 24, 32, 48, ... 256 columns, not 40}}
+  %x:4 = nvidia.wgmma s8 s8 40 [%i, %i, %i, %i], (%a), %a, %d : i64 : i32
+  return
+}
+
+// -----
+
+func.func @wgmma_of_doubles(%f: f32, %a: i64, %d: i1) {
+  // expected-error@+1 {{'nvidia.wgmma' op does not multiply f64}}
+  %x:4 = nvidia.wgmma f64 f64 8 [%f, %f, %f, %f], (%a), %a, %d : i64 : f32
+  return
+}
+
+// -----
+
+func.func @wgmma_of_two_types(%f: f32, %a: i64, %d: i1) {
+  // expected-error@+1 {{'nvidia.wgmma' op multiplies operands of one type}}
+  %x:4 = nvidia.wgmma f16 bf16 8 [%f, %f, %f, %f], (%a), %a, %d : i64 : f32
+  return
+}
+
+// -----
+
+func.func @transposed_bytes(%f: f32, %a: i64, %d: i1) {
+  // expected-error@+1 {{'nvidia.wgmma' op has MN-major operands only of f16 and bf16}}
+  %x:4 = nvidia.wgmma e4m3 e4m3 8 [%f, %f, %f, %f], (%a), %a, %d {trans_b} : i64 : f32
+  return
+}
+
+// -----
+
+func.func @two_registers(%f: f32, %i: i32, %b: i64, %d: i1) {
+  // expected-error@+1 {{'nvidia.wgmma' op needs `a` as one i64 descriptor or four i32 registers}}
+  %x:4 = nvidia.wgmma f16 f16 8 [%f, %f, %f, %f], (%i, %i), %b, %d : i32, i32 : f32
+  return
+}
+
+// -----
+
+func.func @transposed_registers(%f: f32, %i: i32, %b: i64, %d: i1) {
+  // expected-error@+1 {{'nvidia.wgmma' op has an MN-major `a` only in shared memory}}
+  %x:4 = nvidia.wgmma f16 f16 8 [%f, %f, %f, %f], (%i, %i, %i, %i), %b, %d {trans_a} : i32, i32, i32, i32 : f32
+  return
+}
+
+// -----
+
+func.func @few_accumulators(%f: f32, %a: i64, %d: i1) {
+  // expected-error@+1 {{'nvidia.wgmma' op needs 4 f32 accumulators}}
+  %x:2 = nvidia.wgmma f16 f16 8 [%f, %f], (%a), %a, %d : i64 : f32
+  return
+}
+
+// -----
+
+func.func @integer_accumulators(%i: i32, %a: i64, %d: i1) {
+  // expected-error@+1 {{'nvidia.wgmma' op needs 4 f32 accumulators}}
+  %x:4 = nvidia.wgmma f16 f16 8 [%i, %i, %i, %i], (%a), %a, %d : i64 : i32
+  return
+}
+
+// -----
+
+func.func @other_results(%f: f32) {
+  // expected-error@+1 {{'nvidia.wgmma_wait' op has the types of its accumulators as results}}
+  %x = "nvidia.wgmma_wait"(%f) {pending = 0 : i32} : (f32) -> i32
+  return
+}
+
+// -----
+
+func.func @many_registers() {
+  // expected-error@+1 {{'nvidia.set_max_registers' op gives a thread 24, 32, ... 256 registers, not 100}}
+  nvidia.set_max_registers 100 {increase = true}
+  return
+}

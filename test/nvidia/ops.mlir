@@ -17,14 +17,16 @@ func.func @convert(%t: tensor<4x32xf32, #rows>) -> tensor<4x32xf32, #columns> {
 }
 
 // CHECK-LABEL: func.func @who
-func.func @who() -> (i32, i32, i32) {
+func.func @who() -> (i32, i32, i32, i32) {
   // CHECK: nvidia.thread_id
   %t = nvidia.thread_id
   // CHECK: nvidia.block_id
   %b = nvidia.block_id
+  // CHECK: nvidia.grid_size
+  %g = nvidia.grid_size
   // CHECK: nvidia.cluster_rank
   %c = nvidia.cluster_rank
-  return %t, %b, %c : i32, i32, i32
+  return %t, %b, %g, %c : i32, i32, i32, i32
 }
 
 // CHECK-LABEL: func.func @memory
@@ -84,6 +86,46 @@ func.func @copies(%g: i64, %s: i32, %n: i32) {
   return
 }
 
+// CHECK-LABEL: func.func @bulk
+func.func @bulk(%s: i32, %x: i32, %y: i32, %b: i32, %m: i16) {
+  // CHECK: %[[MAP:.*]] = nvidia.tensor_map 1
+  %map = nvidia.tensor_map 1
+  // CHECK: nvidia.prefetch_tensor_map %[[MAP]]
+  nvidia.prefetch_tensor_map %map
+  // CHECK: nvidia.tma_load %{{.*}}, %[[MAP]][%{{.*}}, %{{.*}}], %{{.*}} {group = 1 : i32, window = array<i64: 0, 4096>}
+  nvidia.tma_load %s, %map[%x, %y], %b {group = 1 : i32, window = array<i64: 0, 4096>}
+  // CHECK: nvidia.tma_load %{{.*}}, %[[MAP]][%{{.*}}], %{{.*}} multicast %{{.*}}
+  nvidia.tma_load %s, %map[%x], %b multicast %m
+  // CHECK: nvidia.tma_store %[[MAP]][%{{.*}}, %{{.*}}, %{{.*}}], %{{.*}} {window = array<i64: 0, 128>}
+  nvidia.tma_store %map[%x, %y, %y], %s {window = array<i64: 0, 128>}
+  // CHECK: nvidia.bulk_commit
+  nvidia.bulk_commit
+  // CHECK: nvidia.bulk_wait 2
+  nvidia.bulk_wait 2
+  // CHECK: nvidia.bulk_wait read 0
+  nvidia.bulk_wait read 0
+  return
+}
+
+// CHECK-LABEL: func.func @warpgroup
+func.func @warpgroup(%f: f32, %i: i32, %a: i64, %b: i64, %d: i1) {
+  // CHECK: nvidia.set_max_registers 40 {increase = false}
+  nvidia.set_max_registers 40 {increase = false}
+  // CHECK: nvidia.wgmma_fence
+  nvidia.wgmma_fence
+  // CHECK: %[[X:.*]]:4 = nvidia.wgmma bf16 bf16 8[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}], (%{{.*}}), %{{.*}}, %{{.*}} {trans_b, window_a = array<i64: 0, 64>} : i64 : f32
+  %x:4 = nvidia.wgmma bf16 bf16 8 [%f, %f, %f, %f], (%a), %b, %d {trans_b, window_a = array<i64: 0, 64>} : i64 : f32
+  // CHECK: nvidia.wgmma s8 u8 8[{{.*}}], (%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}), %{{.*}}, %{{.*}} : i32, i32, i32, i32 : i32
+  %y:4 = nvidia.wgmma s8 u8 8 [%i, %i, %i, %i], (%i, %i, %i, %i), %b, %d : i32, i32, i32, i32 : i32
+  // CHECK: nvidia.wgmma_commit
+  nvidia.wgmma_commit
+  // CHECK: nvidia.wgmma_wait 1[%[[X]]#0, %[[X]]#1, %[[X]]#2, %[[X]]#3] : f32
+  %z:4 = nvidia.wgmma_wait 1 [%x#0, %x#1, %x#2, %x#3] : f32
+  // CHECK: nvidia.wgmma_wait 0[]
+  nvidia.wgmma_wait 0 []
+  return
+}
+
 // CHECK-LABEL: func.func @order
 func.func @order(%s: i32, %n: i32) {
   // CHECK: nvidia.barrier 128
@@ -102,6 +144,8 @@ func.func @order(%s: i32, %n: i32) {
   nvidia.mbarrier_arrive %s
   // CHECK: nvidia.mbarrier_arrive %{{.*}} expect %{{.*}}
   nvidia.mbarrier_arrive %s expect %n
+  // CHECK: nvidia.mbarrier_arrive cluster %{{.*}} expect %{{.*}}
+  nvidia.mbarrier_arrive cluster %s expect %n
   // CHECK: nvidia.mbarrier_wait %{{.*}}, %{{.*}}
   nvidia.mbarrier_wait %s, %n
   // CHECK: nvidia.fence block
@@ -112,6 +156,10 @@ func.func @order(%s: i32, %n: i32) {
   nvidia.fence proxy_async
   // CHECK: nvidia.fence mbarrier_init
   nvidia.fence mbarrier_init
+  // CHECK: nvidia.allow_next_launch
+  nvidia.allow_next_launch
+  // CHECK: nvidia.await_earlier_launches
+  nvidia.await_earlier_launches
   return
 }
 

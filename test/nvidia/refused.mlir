@@ -15,6 +15,8 @@ func.func @cluster() attributes {nvidia.threads = 32 : i64} {
   %r = nvidia.cluster_rank
   // expected-error @below {{load from another block's shared memory needs sm_90, not sm_80}}
   %v = nvidia.load cluster %r : i32 -> i32
+  // expected-error @below {{await_earlier_launches needs sm_90, not sm_80}}
+  nvidia.await_earlier_launches
   // expected-error @below {{fence proxy_async needs sm_90, not sm_80}}
   nvidia.fence proxy_async
   return

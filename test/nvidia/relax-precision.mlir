@@ -39,6 +39,41 @@ func.func @gate(%x: !tile.view<1, f32>, %y: !tile.view<1, f16>) {
   return
 }
 
+// GELU: the sum is relaxed, whose error is relative to it, and erf, which cancels in it, is not.
+// CHECK-LABEL: func.func @gelu
+func.func @gelu(%x: !tile.view<1, f32>, %y: !tile.view<1, bf16>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %t = tile.load %x[%c0] : !tile.view<1, f32> -> tensor<64xf32>
+  // CHECK: math.erf
+  // CHECK-NOT: nvidia.relaxed
+  %e = math.erf %t : tensor<64xf32>
+  // CHECK: arith.addf {{.*}}nvidia.relaxed
+  %s = arith.addf %e, %one : tensor<64xf32>
+  %g = arith.mulf %s, %t : tensor<64xf32>
+  %r = tile.cast %g : tensor<64xf32> -> tensor<64xbf16>
+  tile.store %r, %y[%c0] : tensor<64xbf16>, !tile.view<1, bf16>
+  return
+}
+
+// erf alone is relaxed; stored as f32, neither it nor a sum with it.
+// CHECK-LABEL: func.func @erf
+func.func @erf(%x: !tile.view<1, f32>, %y: !tile.view<1, f16>, %z: !tile.view<1, f32>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %t = tile.load %x[%c0] : !tile.view<1, f32> -> tensor<64xf32>
+  // CHECK: math.erf {{.*}}nvidia.relaxed
+  // CHECK-NOT: nvidia.relaxed
+  %e = math.erf %t : tensor<64xf32>
+  %r = tile.cast %e : tensor<64xf32> -> tensor<64xf16>
+  tile.store %r, %y[%c0] : tensor<64xf16>, !tile.view<1, f16>
+  %n = arith.negf %t : tensor<64xf32>
+  %f = math.erf %n : tensor<64xf32>
+  %s = arith.addf %f, %one : tensor<64xf32>
+  tile.store %s, %z[%c0] : tensor<64xf32>, !tile.view<1, f32>
+  return
+}
+
 // exp(x) - 1 cancels near zero: a small error of exp is a large one of the difference.
 // CHECK-LABEL: func.func @difference
 // CHECK-NOT: nvidia.relaxed

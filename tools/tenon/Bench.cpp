@@ -96,14 +96,18 @@ Command addBench(CLI::App &app) {
   command->add_flag("--no-verify", request->noVerify, "Do not check the results first");
   addJsonOption(*command, request->json);
   addExamples(*command, {"tenon bench softmax", "tenon bench softmax --shape 512x1024 --shape 64x8192 --threads 1",
-                         "tenon bench --all --seconds 1 --json bench.json", "tenon bench gpu --help"});
-  Command gpu = addBenchGpu(*command);
-  return [request, command, gpu] {
-    if (command->get_subcommands().empty())
+                         "tenon bench --all --seconds 1 --json bench.json", "tenon bench cpu --help",
+                         "tenon bench gpu --help", "tenon bench classic --help"});
+  Command cpu = addBenchCpu(*command), gpu = addBenchGpu(*command), classic = addClassic(*command);
+  return [request, command, cpu, gpu, classic] {
+    std::vector<CLI::App *> below = command->get_subcommands();
+    if (below.empty())
       return bench(*request);
+    bool isCpu = below.front()->get_name() == "cpu", isClassic = below.front()->get_name() == "classic";
     if (!request->kernel.empty() || request->all)
-      throw Error("`bench gpu` has its own list of kernels: choose among them with --cases");
-    return gpu();
+      throw Error(fmt::format("`bench {}` has its own list of kernels: choose among them with --{}",
+                              below.front()->get_name(), isCpu ? "only" : isClassic ? "shape" : "cases"));
+    return isCpu ? cpu() : isClassic ? classic() : gpu();
   };
 }
 

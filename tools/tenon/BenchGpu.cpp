@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `tenon bench gpu`: the zoo's memory-bound kernels on a CUDA device beside PyTorch, Triton and JAX, what compiling and
-// launching cost there, and sweeps of the tilings.
+// launching cost there, and sweeps of the tilings. The other suite is in BenchMatmul.cpp.
+#include "BenchGpu.h"
 #include "Commands.h"
 #include "Format.h"
 #include "GpuCases.h"
@@ -18,31 +19,14 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <regex>
 #include <sstream>
 
 namespace tenon::tool {
 namespace {
-
-struct GpuRequest {
-  std::string cases, json, peerScript, probe, probeCache;
-  bool peers = false, quick = false, sweep = false, noVerify = false;
-  double seconds = 330;
-};
-
-class StopWatch {
-public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
-private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
-};
 
 //===--- What compiling costs -------------------------------------------------------------------------------------===//
 // Asked of a fresh process, whose first kernel pays for whatever is set up once (LLVM, the driver's assembler) and the
@@ -251,14 +235,10 @@ void addRow(Table &table, const GpuFigures &figures) {
 
 class GpuBench {
 public:
-  explicit GpuBench(const GpuRequest &request) : request_(request), report_("bench gpu", request.json) {
-    if (!whyNoCuda().empty())
-      throw Error("there is no CUDA device to measure: " + whyNoCuda());
-    try {
-      wanted_ = std::regex(request.cases.empty() ? "" : request.cases);
-    } catch (const std::regex_error &) {
-      throw Error("'" + request.cases + "' is no regular expression: --cases takes one, for example 'softmax|gelu'");
-    }
+  explicit GpuBench(const GpuRequest &request)
+      : request_(request), seconds_(request.seconds > 0 ? request.seconds : 330), report_("bench gpu", request.json),
+        wanted_(wantedCases(request)) {
+    describeGpuRun(report_, request_, seconds_);
     for (GpuCase &one : gpuCases(request.quick))
       if (isWanted(one.name()))
         cases_.push_back(std::move(one));
@@ -289,24 +269,9 @@ public:
 
 private:
   bool isWanted(const std::string &name) const { return std::regex_search(name, wanted_); }
-  bool timeIsUp() const { return watch_.seconds() > request_.seconds; }
+  bool timeIsUp() const { return watch_.seconds() > seconds_; }
 
-  void describe() {
-    report_.set("gpu", gpuProperties(0));
-    report_.set("gpu_state_before", gpuState(0));
-    report_.set("commit", commitText());
-    std::string build;
-    for (unsigned char byte : jit::buildId())
-      build += fmt::format("{:02x}", byte);
-    report_.set("build", build);
-    report_.set("versions", nullptr);
-    report_.set("options", {{"cases", request_.cases},
-                            {"peers", request_.peers},
-                            {"quick", request_.quick},
-                            {"sweep", request_.sweep},
-                            {"verify", !request_.noVerify},
-                            {"seconds", request_.seconds}});
-    report_.set("complete", false);
+  void describe() const {
     if (report_.quiet())
       return;
     const CudaProperties &gpu = cudaProperties(0);
@@ -367,7 +332,7 @@ private:
     Progress progress(cases_.size());
     for (const GpuCase &one : cases_) {
       if (timeIsUp()) {
-        fail(one.name(), fmt::format("not run: the {} s of --seconds are over", request_.seconds));
+        fail(one.name(), fmt::format("not run: the {} s of --seconds are over", seconds_));
         continue;
       }
       GpuFigures figures = findGpuFigures(one, options, [&](const std::string &what) { progress.show(what); });
@@ -395,7 +360,7 @@ private:
     Progress progress(cases_.size());
     for (const GpuCase &one : cases_) {
       if (timeIsUp()) {
-        fail(one.name(), fmt::format("not run: the {} s of --seconds are over", request_.seconds));
+        fail(one.name(), fmt::format("not run: the {} s of --seconds are over", seconds_));
         continue;
       }
       std::vector<GpuFigures> all =
@@ -431,6 +396,7 @@ private:
   }
 
   const GpuRequest &request_;
+  double seconds_;
   StopWatch watch_;
   Report report_;
   std::regex wanted_;
@@ -443,17 +409,59 @@ private:
 
 } // namespace
 
+std::regex wantedCases(const GpuRequest &request) {
+  try {
+    return std::regex(request.cases);
+  } catch (const std::regex_error &) {
+    throw Error("'" + request.cases + "' is no regular expression: --cases takes one, for example 'softmax|gelu'");
+  }
+}
+
+void describeGpuRun(Report &report, const GpuRequest &request, double seconds) {
+  if (!whyNoCuda().empty())
+    throw Error("there is no CUDA device to measure: " + whyNoCuda());
+  report.set("gpu", gpuProperties(0));
+  report.set("gpu_state_before", gpuState(0));
+  report.set("commit", commitText());
+  std::string build;
+  for (unsigned char byte : jit::buildId())
+    build += fmt::format("{:02x}", byte);
+  report.set("build", build);
+  report.set("versions", nullptr);
+  report.set("options", {{"suite", request.suite},
+                         {"cases", request.cases},
+                         {"peers", request.peers},
+                         {"quick", request.quick},
+                         {"sweep", request.sweep},
+                         {"regime", request.regime},
+                         {"tilings", request.tilings},
+                         {"verify", !request.noVerify},
+                         {"seconds", seconds}});
+  report.set("complete", false);
+}
+
 Command addBenchGpu(CLI::App &bench) {
   CLI::App *command = bench.add_subcommand("gpu", "Measure kernels on a CUDA device, beside PyTorch, Triton and JAX");
   auto request = std::make_shared<GpuRequest>();
-  command->add_flag("--peers", request->peers, "Measure PyTorch, Triton and JAX too (python3 and what is installed)");
-  command->add_option("--cases", request->cases, "Only what this regular expression is found in")->type_name("REGEX");
-  command->add_flag("--quick", request->quick, "A sixteenth of the rows, and fewer bursts");
-  command->add_flag("--sweep", request->sweep, "Try the tilings of each case instead, and print them fastest first");
-  command->add_flag("--no-verify", request->noVerify, "Do not check the results first");
-  command->add_option("--seconds", request->seconds, "No case is begun after so many")
-      ->check(CLI::Range(0.0, 36000.0).description(""))
+  command->add_option("--suite", request->suite, "What to measure: memory-bound kernels, or matrix products")
+      ->check(CLI::IsMember({"memory", "matmul"}).description(""))
       ->capture_default_str()
+      ->type_name("memory|matmul");
+  command->add_flag("--peers", request->peers, "Measure PyTorch, Triton and JAX too (python3 and what is installed)");
+  command->add_option("--cases,--only", request->cases, "Only what this regular expression is found in")
+      ->type_name("REGEX");
+  command->add_option("--regime", request->regime, "Matrix products: under sustained load, in short bursts, or both")
+      ->check(CLI::IsMember({"both", "sustained", "bursts"}).description(""))
+      ->capture_default_str()
+      ->type_name("both|sustained|bursts");
+  command->add_flag("--quick", request->quick, "A sixteenth of the rows (products: 512 of each), and fewer bursts");
+  command->add_flag("--sweep", request->sweep, "Try the tilings of each case instead, and print them fastest first");
+  command->add_option("--tiling", request->tilings, "Products: this one, for example bm=128,bn=256,bk=64,warps=8")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N,...");
+  command->add_flag("--no-verify", request->noVerify, "Do not check the results first");
+  command->add_option("--seconds,--budget", request->seconds, "No case is begun after so many (330; products: 240)")
+      ->check(CLI::Range(0.0, 36000.0).description(""))
       ->type_name("S");
   command->add_option("--peer-script", request->peerScript, "The peers' program, if not the one that came along")
       ->type_name("FILE");
@@ -462,8 +470,14 @@ Command addBenchGpu(CLI::App &bench) {
   command->add_option("--probe-cache", request->probeCache)->group("");
   addJsonOption(*command, request->json);
   addExamples(*command, {"tenon bench gpu --peers --json gpu.json", "tenon bench gpu --cases 'softmax .*graph'",
-                         "tenon bench gpu --sweep --cases 'gelu_tanh 16384'"});
-  return [request] { return request->probe.empty() ? GpuBench(*request).run() : probe(*request); };
+                         "tenon bench gpu --sweep --cases 'gelu_tanh 16384'",
+                         "tenon bench gpu --suite matmul --peers --json matmul.json",
+                         "tenon bench gpu --suite matmul --peers --only 'bf16.* 4096x' --regime sustained"});
+  return [request] {
+    if (!request->probe.empty())
+      return probe(*request);
+    return request->suite == "matmul" ? benchMatmul(*request) : GpuBench(*request).run();
+  };
 }
 
 } // namespace tenon::tool

@@ -14,11 +14,19 @@ inline constexpr int done = 0, checkFailed = 1, wrongUse = 2;
 using Command = std::function<int()>;
 Command addDoctor(CLI::App &app);
 Command addList(CLI::App &app);
+Command addRoofline(CLI::App &app);
 Command addRun(CLI::App &app);
 Command addVerify(CLI::App &app);
 Command addBench(CLI::App &app);
-Command addBenchGpu(CLI::App &bench); ///< `tenon bench gpu`: below `bench`, not beside it
+Command addBenchCpu(CLI::App &bench); ///< `tenon bench cpu`: below `bench`, not beside it
+Command addBenchGpu(CLI::App &bench); ///< `tenon bench gpu`: the same
 Command addCompile(CLI::App &app);
+Command addCompare(CLI::App &app);
 Command addDemo(CLI::App &app);
+Command addTune(CLI::App &app);
+Command addTuneWorker(CLI::App &app); ///< what `tenon tune` starts; not shown
+Command addProfile(CLI::App &app);
+Command addReport(CLI::App &app);
+Command addClassic(CLI::App &bench); ///< `tenon bench classic`
 
 } // namespace tenon::tool

@@ -41,9 +41,13 @@ bool isGpuPhase(const std::string &name) {
   return false;
 }
 
+constexpr const char *targets = "cpu, interpreter, sim, cuda, or an architecture: sm_80, sm_86, sm_89, sm_90, sm_90a";
+
 /// A target may also be an architecture, for which there need be no device: "sm_90a". A phase of a GPU means one.
 bool isForArchitecture(CompileRequest &request) {
   bool named = request.target.starts_with("sm_");
+  if (!named && !parseTarget(request.target))
+    throw Error(fmt::format("unknown target '{}': the targets are {}", request.target, targets));
   if (named)
     request.gpu = request.target;
   else if (request.target != "cpu" || !isGpuPhase(request.phase))
@@ -119,8 +123,7 @@ Command addCompile(CLI::App &app) {
   command->add_flag("--time", request->time, "Print how long each phase takes");
   command->add_flag("--remarks", request->remarks, "Print what the compiler did or declined, and why");
   addProblemOptions(*command, *request);
-  command->add_option("--target", request->target,
-                      "cpu, interpreter, sim, cuda, or an architecture: sm_80, sm_86, sm_89, sm_90, sm_90a")
+  command->add_option("--target", request->target, targets)
       ->capture_default_str()
       ->type_name("TARGET");
   addIsaOption(*command, *request);

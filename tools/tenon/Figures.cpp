@@ -27,13 +27,20 @@ Figures findFigures(const Case &one, const Request &request, const FigureOptions
         return figures; // the time of a wrong kernel means nothing
     }
     stage(one.label() + ": measuring");
-    Rotation rotation(problem.arguments);
+    Rotation::Options where;
+    if (launchOptions.target == Target::cuda) // a launch of tensors on the host would be one of their copies, too
+      where.device = Device::cuda(launchOptions.compile.device);
+    Rotation rotation(problem.arguments, where);
     figures.sets = rotation.sets();
     figures.cold = rotation.cold();
     std::vector<Subject> subjects;
     subjects.push_back({"tenon", [&] { launch(one.entry->kernel, rotation.next(), launchOptions); }});
+    std::optional<Rotation> onHost;
+    if (where.device.isCuda())
+      onHost.emplace(problem.arguments);
+    Rotation &forPlain = onHost ? *onHost : rotation;
     if (one.entry->plainLoop && one.dtype == f32) // which is what the plain loops are written for
-      subjects.push_back({"plain", [&] { one.entry->plainLoop(rotation.next()); }});
+      subjects.push_back({"plain", [&] { one.entry->plainLoop(forPlain.next()); }});
     BenchOptions bench = options.bench;
     if (options.budget)
       bench.budgetSeconds = options.budget();

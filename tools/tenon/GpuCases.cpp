@@ -3,11 +3,15 @@
 
 #include "Format.h"
 
+#include "tenon/base/Error.h"
 #include "tenon/verify/Values.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <map>
+#include <sstream>
 
 namespace tenon::tool {
 namespace {
@@ -62,7 +66,7 @@ zoo::Entry makeYardstick(bool readsOnly) {
 // 16 bytes, eight elements of bf16, are what one thread moves at once.
 
 Tiling tile(int64_t rows, int64_t cols, int warps, int cluster = 0) {
-  return {{{"rows", rows}, {"cols", cols}}, warps, cluster};
+  return {{{"rows", rows}, {"cols", cols}}, warps, cluster, /*stages=*/0};
 }
 
 /// Kernels that work element by element.
@@ -75,7 +79,7 @@ std::vector<Tiling> elementwiseTilings() {
 std::vector<Tiling> readTilings() {
   std::vector<Tiling> tilings;
   for (int warps : {8, 4, 16, 32})
-    tilings.push_back({{{"cols", yardstickColumns}}, warps, 1});
+    tilings.push_back({{{"cols", yardstickColumns}}, warps, 1, 0});
   return tilings;
 }
 
@@ -106,7 +110,7 @@ std::vector<Tiling> walkTilings() {
           tile(1, 8192, 16), tile(1, 16384, 16), tile(1, 16384, 32), tile(2, 2048, 8), tile(1, 4096, 0)};
 }
 
-Tiling heads(int64_t count, int64_t half, int warps) { return {{{"heads", count}, {"half", half}}, warps, 0}; }
+Tiling heads(int64_t count, int64_t half, int warps) { return {{{"heads", count}, {"half", half}}, warps, 0, 0}; }
 
 std::vector<Tiling> headTilings(int64_t half) {
   return {heads(16, half, 4), heads(32, half, 8), heads(8, half, 4), heads(16, half, 8), heads(32, half, 4),
@@ -133,7 +137,40 @@ std::string Tiling::text() const {
   text += warps ? fmt::format(", {} warp{}", warps, warps == 1 ? "" : "s") : ", warps chosen";
   if (cluster > 1)
     text += fmt::format(", cluster of {}", cluster);
+  if (stages)
+    text += fmt::format(", {} stage{}", stages, stages == 1 ? "" : "s");
   return text;
+}
+
+void Tiling::applyTo(LaunchOptions &options) const {
+  for (const auto &[name, value] : params)
+    options.params[name] = value;
+  options.compile.warps = warps;
+  options.compile.cluster = cluster;
+  options.compile.stages = stages;
+}
+
+Tiling parseTiling(const std::string &text) {
+  Tiling tiling;
+  const std::map<std::string, int *> settings = {
+      {"warps", &tiling.warps}, {"cluster", &tiling.cluster}, {"stages", &tiling.stages}};
+  std::stringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    size_t equals = part.find('=');
+    int64_t value = 0;
+    const char *first = part.data() + (equals == std::string::npos ? part.size() : equals + 1);
+    const char *last = part.data() + part.size();
+    auto [end, error] = std::from_chars(first, last, value);
+    if (equals == 0 || first == last || end != last || error != std::errc())
+      throw Error("'" + text + "' is no tiling: name numbers, for example bm=128,bn=256,bk=64,warps=8,stages=4");
+    std::string name = part.substr(0, equals);
+    auto setting = settings.find(name);
+    if (setting == settings.end())
+      tiling.params[name] = value;
+    else
+      *setting->second = static_cast<int>(value);
+  }
+  return tiling;
 }
 
 std::string GpuCase::name() const {
@@ -149,11 +186,8 @@ Problem GpuCase::problem(int64_t rows) const {
 LaunchOptions GpuCase::launchOptions(const Tiling &chosen) const {
   LaunchOptions options;
   options.target = Target::cuda;
-  options.params = chosen.params;
-  Params defaults = problem(1).params; // such as which formula it is
-  options.params.insert(defaults.begin(), defaults.end());
-  options.compile.warps = chosen.warps;
-  options.compile.cluster = chosen.cluster;
+  options.params = problem(1).params; // such as which formula it is
+  chosen.applyTo(options);
   return options;
 }
 

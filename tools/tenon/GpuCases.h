@@ -12,10 +12,13 @@ namespace tenon::tool {
 /// How a kernel's work is cut for a GPU.
 struct Tiling {
   Params params;
-  int warps = 0, cluster = 0; ///< 0: the compiler chooses
+  int warps = 0, cluster = 0, stages = 0; ///< 0: the compiler chooses
 
   std::string text() const; ///< "cols=4096 rows=1, 8 warps"
+  void applyTo(LaunchOptions &options) const;
 };
+/// From "bm=128,bn=256,warps=8": the names of compile options, or else of parameters. Throws Error.
+Tiling parseTiling(const std::string &text);
 
 struct GpuCase {
   const zoo::Entry *entry = nullptr;

@@ -3,6 +3,7 @@
 
 #include "GpuCases.h"
 #include "GpuPeers.h"
+#include "PeerFigures.h"
 #include "Report.h"
 
 #include "tenon/measure/Pairs.h"
@@ -12,17 +13,6 @@
 #include <optional>
 
 namespace tenon::tool {
-
-/// What one peer of a case did.
-struct PeerFigures {
-  std::string status; ///< "measured", "not installed", "none", "failed", "not asked"
-  std::string detail; ///< the variant that was measured, or why none was
-  Estimate seconds;
-  Estimate ratio; ///< its time over ours; a yardstick's for as many bytes: the part of its bandwidth that we reach
-  size_t pairs = 0;
-
-  bool measured() const { return status == "measured"; }
-};
 
 /// All that is found out about one case.
 struct GpuFigures {

@@ -12,7 +12,7 @@ namespace tenon::tool {
 namespace {
 
 // Generous: importing a framework on a cold disk, compiling with a search for the best settings.
-constexpr double greetingSeconds = 120, prepareSeconds = 120, burstSeconds = 30;
+constexpr double greetingSeconds = 120, prepareSeconds = 180, burstSeconds = 30;
 constexpr int maxStarts = 3;
 
 std::string findScript() {
@@ -29,12 +29,18 @@ std::string findScript() {
 
 } // namespace
 
-GpuPeers::GpuPeers(std::string script) : script_(script.empty() ? findScript() : std::move(script)) {
-  // Both at once: importing a framework takes seconds.
-  Framework &torch = frameworks_["torch"], &jax = frameworks_["jax"];
-  auto starting = std::async(std::launch::async, [&] { start("jax", jax); });
-  start("torch", torch);
-  starting.get();
+GpuPeers::GpuPeers(std::string script, const std::vector<std::string> &frameworks)
+    : script_(script.empty() ? findScript() : std::move(script)) {
+  // All at once: importing a framework takes seconds.
+  std::vector<std::future<void>> starting;
+  for (const std::string &name : frameworks)
+    frameworks_[name];
+  for (auto &[name, framework] : frameworks_)
+    starting.push_back(std::async(std::launch::async, [this, &name = name, &framework = framework] {
+      start(name, framework);
+    }));
+  for (std::future<void> &one : starting)
+    one.get();
 }
 
 void GpuPeers::start(const std::string &name, Framework &framework) const {
@@ -87,14 +93,23 @@ GpuPeers::Ready GpuPeers::prepare(const std::string &peer, const Json &descripti
   }
 }
 
-double GpuPeers::burst(const std::string &peer) {
+double GpuPeers::askForBurst(const std::string &peer, const Json &question) {
   Framework &framework = frameworkOf(peer);
   if (!framework.process)
     throw Error(framework.why);
-  Json answer = framework.process->ask({{"burst", true}}, burstSeconds);
+  Json answer = framework.process->ask(question, burstSeconds);
   if (!answer.contains("ms") || !answer["ms"].is_number())
     throw Error(answer.value("error", "the peer answered " + answer.dump()));
   return answer["ms"].get<double>() * 1e-3;
+}
+
+double GpuPeers::burst(const std::string &peer) { return askForBurst(peer, {{"burst", true}}); }
+
+double GpuPeers::burst(const std::string &peer, const BurstLength &length) {
+  return askForBurst(peer, {{"burst", true},
+                            {"peer", peer},
+                            {"length_ms", length.seconds * 1e3},
+                            {"untimed", length.untimed}});
 }
 
 } // namespace tenon::tool

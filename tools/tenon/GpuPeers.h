@@ -3,6 +3,7 @@
 
 #include "Report.h"
 
+#include "tenon/measure/GpuRounds.h"
 #include "tenon/measure/PeerProcess.h"
 
 #include <map>
@@ -14,8 +15,9 @@ namespace tenon::tool {
 /// The processes of scripts/peers/gpu_peers.py, one a framework. All but one are idle at any time.
 class GpuPeers {
 public:
-  /// Starts them. `script` empty: the one that came with the program; throws Error when it is not found.
-  explicit GpuPeers(std::string script);
+  /// Starts those of the frameworks ("torch", "jax"). `script` empty: the one that came with the program; throws Error
+  /// when it is not found.
+  explicit GpuPeers(std::string script, const std::vector<std::string> &frameworks = {"torch", "jax"});
 
   /// What became of a peer that was to be made ready.
   struct Ready {
@@ -25,6 +27,8 @@ public:
   Ready prepare(const std::string &peer, const Json &description);
   /// Seconds per launch of what was made ready last; throws Error.
   double burst(const std::string &peer);
+  /// The same of any peer that was made ready for the case it was asked for last, with a burst of that length.
+  double burst(const std::string &peer, const BurstLength &length);
 
   /// Of each framework, or why it is not there.
   Json versions() const;
@@ -37,6 +41,7 @@ private:
     Json versions;
   };
   Framework &frameworkOf(const std::string &peer);
+  double askForBurst(const std::string &peer, const Json &question);
   void start(const std::string &name, Framework &framework) const;
 
   std::string script_;

@@ -197,6 +197,9 @@ LaunchOptions launchOptionsOf(const Request &request, const Case &one, const Pro
   LaunchOptions options;
   options.params = problem.params;
   options.target = parseTargetName(request.target);
+  if (options.target == Target::cpu)
+    for (const auto &[name, value] : problem.cpuParams)
+      options.params[name] = value;
   options.compile.isa = request.isa;
   options.threads = request.threads;
   bool isGpu = options.target == Target::sim || options.target == Target::cuda;

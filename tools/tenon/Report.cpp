@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "Report.h"
 
+#include "GpuMachine.h"
 #include "OutputFile.h"
+
+#include "tenon/measure/Results.h"
 
 #include <cmath>
 #include <cstdio>
 
 namespace tenon::tool {
 
-Report::Report(std::string command, std::string file) : command_(std::move(command)), file_(std::move(file)) {
+Report::Report(std::string command, std::string file)
+    : command_(std::move(command)), file_(std::move(file)), weather_(command_ == "bench gpu" ? 0 : -1) {
   if (!file_.empty() && !quiet())
     checkWritable(file_);
 }
@@ -16,7 +20,13 @@ Report::Report(std::string command, std::string file) : command_(std::move(comma
 void Report::write() const {
   if (file_.empty())
     return;
-  Json report = {{"tenon", tenonVersion()}, {"command", command_}, {"machine", toJson(thisMachine())}};
+  static const std::string commit = commitText(); // asks git: once is enough
+  Json report = {{"schema", resultsSchema},
+                 {"tenon", tenonVersion()},
+                 {"command", command_},
+                 {"commit", commit},
+                 {"machine", toJson(thisMachine())},
+                 {"conditions", tenon::toJson(weather_.read())}};
   for (const auto &[field, value] : fields_.items())
     report[field] = value;
   report["results"] = results_;
@@ -55,7 +65,9 @@ Json toJson(const Timing &timing) {
           {"fastest", timing.fastest},
           {"trials", timing.trials},
           {"calls_per_trial", timing.callsPerTrial},
-          {"steady", timing.steady}};
+          {"steady", timing.steady},
+          {"outliers", timing.outliers},
+          {"drift", timing.drift}};
 }
 
 Json toJson(const Verdict &verdict) {

@@ -3,15 +3,17 @@
 
 #include "tenon/measure/Bench.h"
 #include "tenon/measure/Machine.h"
+#include "tenon/measure/Weather.h"
 #include "tenon/verify/Verify.h"
 
 #include <nlohmann/json.hpp>
 
 #include <string>
 
-/// What --json writes:
-///     {"tenon": "0.1.0", "command": "bench", "machine": {...}, "results": [...]}
-/// The fields are listed in docs/command-line.md; ones may be added, none changes its meaning.
+/// What --json writes (measure/Results.h reads it):
+///     {"schema": 1, "tenon": "0.1.0", "command": "bench", "commit": "...", "machine": {...}, "conditions": {...},
+///      "results": [...]}
+/// The fields are listed in docs/command-line.md; ones may be added, none changes its meaning within a schema.
 namespace tenon::tool {
 
 using Json = nlohmann::ordered_json;
@@ -31,6 +33,7 @@ public:
 
 private:
   std::string command_, file_;
+  WeatherWatch weather_; ///< from the beginning to each write
   Json fields_ = Json::object(), results_ = Json::array();
 };
 

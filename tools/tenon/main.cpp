@@ -56,13 +56,15 @@ int dispatch(int argc, char **argv) {
   app.footer("\nExamples:\n  tenon demo\n  tenon run softmax --shape 128x512\n  tenon <command> --help\n\n"
              "Exit status: 0 done, 1 a check failed, 2 wrong use.");
   std::vector<Command> commands;
-  for (auto add : {addDemo, addDoctor, addList, addRun, addVerify, addBench, addCompile})
+  for (auto add : {addDemo, addDoctor, addList, addRun, addVerify, addBench, addCompile, addRoofline, addCompare,
+                   addProfile, addReport, addTune, addTuneWorker})
     commands.push_back(add(app));
   std::vector<CLI::App *> subcommands = app.get_subcommands([](CLI::App *) { return true; });
   std::string names;
   bool known = argc < 2 || argv[1][0] == '-';
   for (CLI::App *subcommand : subcommands) {
-    names += (names.empty() ? "" : ", ") + subcommand->get_name();
+    if (!subcommand->get_group().empty()) // the others are not for people
+      names += (names.empty() ? "" : ", ") + subcommand->get_name();
     known |= argc >= 2 && subcommand->get_name() == argv[1];
   }
   if (!known)

@@ -22,6 +22,8 @@ struct Options {
   /// Fails the launch after this many operations, those inside loops and combine regions counted each time they run.
   /// Zero: no limit.
   int64_t maxSteps = 0;
+  /// Told of each element that is read or written: what counting (model/) is tested against. Empty: nobody is.
+  std::function<void(const void *address, size_t bytes, bool isWrite)> access;
 };
 
 /// What a launch needs before anything runs.

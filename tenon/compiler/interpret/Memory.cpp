@@ -20,9 +20,9 @@ static_assert(std::endian::native == std::endian::little, "words are copied to a
 /// A view at run time, on top of its ABI words.
 class View {
 public:
-  View(const Words &words, Type element)
+  View(const Words &words, Type element, const Options &options)
       : words(words), rank((words.size() - 1) / 2), bytes((bitWidth(element) + 7) / 8),
-        isBoolean(element.isInteger(1)) {}
+        isBoolean(element.isInteger(1)), options(options) {}
 
   bool contains(const int64_t *index) const {
     for (size_t d = 0; d < rank; ++d)
@@ -34,11 +34,17 @@ public:
   /// The element at an index inside the view. A boolean is a byte: 0 is false, anything else true.
   uint64_t read(const int64_t *index) const {
     uint64_t word = 0;
+    if (options.access)
+      options.access(address(index), bytes, /*isWrite=*/false);
     std::memcpy(&word, address(index), bytes);
     return isBoolean ? word != 0 : word;
   }
 
-  void write(const int64_t *index, uint64_t word) const { std::memcpy(address(index), &word, bytes); }
+  void write(const int64_t *index, uint64_t word) const {
+    if (options.access)
+      options.access(address(index), bytes, /*isWrite=*/true);
+    std::memcpy(address(index), &word, bytes);
+  }
 
 private:
   char *address(const int64_t *index) const {
@@ -52,6 +58,7 @@ private:
   size_t rank;
   size_t bytes;
   bool isBoolean;
+  const Options &options;
 };
 
 /// Visits the elements of a box of `shape` at `offsets` in a view, in row-major order: visit(number, index), the index
@@ -86,7 +93,7 @@ Step prepareLoad(tile::LoadOp op, Program &program) {
     padding = program.slot(op.getPadding());
   return [=, element = op.getType().getElementType(), viewSlot = program.slot(op.getView()),
           offsets = program.slots(op.getOffsets()), result = program.slot(op.getResult())](State &state) {
-    View view(state.slots[viewSlot], element);
+    View view(state.slots[viewSlot], element, state.options);
     Words &words = state.slots[result];
     uint64_t pad = padding ? state.slots[*padding][0] : 0;
     visitWindow(view, shape, scalars(state, offsets), words.size(),
@@ -99,7 +106,7 @@ Step prepareStore(tile::StoreOp op, Program &program) {
   llvm::SmallVector<int64_t, 5> shape(op.getValue().getType().getShape());
   return [=, element = op.getValue().getType().getElementType(), viewSlot = program.slot(op.getView()),
           offsets = program.slots(op.getOffsets()), value = program.slot(op.getValue())](State &state) {
-    View view(state.slots[viewSlot], element);
+    View view(state.slots[viewSlot], element, state.options);
     const Words &words = state.slots[value];
     visitWindow(view, shape, scalars(state, offsets), words.size(), [&](size_t i, const int64_t *index) {
       if (index)
@@ -128,7 +135,7 @@ struct Indexed {
 
   /// Calls visit(number, view, index) for each element, the index null where it is outside the view or masked off.
   template <class Visit> void forEach(const State &state, size_t count, Visit visit) const {
-    View window(state.slots[view], element);
+    View window(state.slots[view], element, state.options);
     llvm::SmallVector<int64_t, 5> index(indices.size());
     for (size_t i = 0; i < count; ++i) {
       for (size_t d = 0; d < indices.size(); ++d)

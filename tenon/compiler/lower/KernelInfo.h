@@ -35,9 +35,23 @@ struct KernelInfo {
       std::vector<int64_t> shape; ///< empty for a scalar
       bool isUnsigned;
     };
+    /// A view as the tensor memory accelerator is told of it: a parameter of its own, made anew for every launch.
+    struct TensorMap {
+      unsigned argument;          ///< which view: its position among `arguments`, then among `workspaces`
+      unsigned elementBytes;      ///< of the view
+      std::vector<unsigned> dims; ///< of the view, for each dimension of the map; innermost (unit stride) first
+      std::vector<int64_t> box;   ///< elements that one transfer moves; innermost first
+      int64_t swizzleBytes;       ///< of the box in shared memory: 0 (none), 32, 64, 128
+      std::string element;        ///< as MLIR spells it
+    };
     int64_t threads = 0, cluster = 1, sharedBytes = 0;
     std::vector<Assert> asserts; ///< by the number, from 1, that a failing thread reports
     std::vector<Print> prints;
+    std::vector<TensorMap> tensorMaps; ///< by the number that nvidia.tensor_map has
+    /// The blocks loop over the program instances themselves: no more are launched than the device runs at once.
+    bool persistent = false;
+    /// It may be launched while the kernel before it still runs, and waits for that one's end by itself.
+    bool startsEarly = false;
   };
   std::string name;
   std::vector<Argument> arguments;

@@ -7,13 +7,16 @@
 //     %y = arith.truncf %v : vector<16xf32> to vector<16xbf16>
 //
 // A walk that replaces ops where they stand: there is nothing to match but the op's name, and no pattern can enable
-// another. The expansion carries no fast-math flags, whatever the op had: reassociation would undo its rounding steps.
+// another. Before it, 1 + erf(x) and 1 + tanh(x) become one function each. The expansion carries no fast-math flags,
+// whatever the op had: reassociation would undo its rounding steps.
 #include "tenon/compiler/transform/ExpandMath.h"
 
 #include "tenon/compiler/math/Functions.h"
 #include "tenon/compiler/math/MlirArithmetic.h"
 
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -46,6 +49,39 @@ template <class T> Value expand(ImplicitLocOpBuilder &b, Function function, Valu
   return math::evaluate<T>(arithmetic, function, MlirArithmetic::Value<T>{x}).value;
 }
 
+/// One number, or a known number of them.
+bool hasFixedShape(Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (shaped && (!shaped.hasStaticShape() || !isa<VectorType, RankedTensorType>(type)))
+    return false;
+  auto vector = dyn_cast<VectorType>(type);
+  return !vector || !vector.isScalable();
+}
+
+/// 1, or as many of them as there are lanes.
+bool isOne(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (op && op->getNumOperands() == 1 && op->getName().getStringRef() == "vector.splat")
+    value = op->getOperand(0);
+  return matchPattern(value, m_OneFloat());
+}
+
+/// 1 + erf(x) and 1 + tanh(x) of f32, where nothing else wants the function's value: null if the op is no such sum.
+Value expandSum(ImplicitLocOpBuilder &b, arith::AddFOp sum) {
+  if (!getElementTypeOrSelf(sum.getType()).isF32() || !hasFixedShape(sum.getType()))
+    return {};
+  for (auto [value, other] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())}) {
+    Operation *function = value.getDefiningOp();
+    if (!function || !isa<::mlir::math::ErfOp, ::mlir::math::TanhOp>(function) || !value.hasOneUse() || !isOne(other))
+      continue;
+    MlirArithmetic arithmetic(b, value.getType());
+    MlirArithmetic::Value<float> x{function->getOperand(0)};
+    return isa<::mlir::math::ErfOp>(function) ? math::onePlusErf(arithmetic, x).value
+                                              : math::onePlusTanh(arithmetic, x).value;
+  }
+  return {};
+}
+
 class ExpandMathPass : public PassWrapper<ExpandMathPass, OperationPass<>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMathPass)
@@ -61,6 +97,21 @@ public:
 
   void runOnOperation() final {
     bool changed = false;
+    SmallVector<arith::AddFOp> sums;
+    getOperation()->walk([&](arith::AddFOp sum) { sums.push_back(sum); });
+    for (arith::AddFOp sum : sums) {
+      ImplicitLocOpBuilder b(sum.getLoc(), sum);
+      Value result = expandSum(b, sum);
+      if (!result)
+        continue;
+      SmallVector<Value> operands(sum->getOperands());
+      sum.replaceAllUsesWith(result);
+      sum.erase();
+      for (Value operand : operands)
+        if (Operation *op = operand.getDefiningOp(); op && op->use_empty() && isMemoryEffectFree(op))
+          op->erase();
+      changed = true;
+    }
     // Post-order, so that the walk has left an op before it is erased.
     getOperation()->walk([&](Operation *op) {
       ImplicitLocOpBuilder b(op->getLoc(), op);
@@ -84,12 +135,9 @@ Value expandMathOp(ImplicitLocOpBuilder &b, Operation *op) {
     return {};
   Value x = op->getOperand(0);
   Type type = x.getType();
+  if (!hasFixedShape(type))
+    return {};
   auto shaped = dyn_cast<ShapedType>(type);
-  if (shaped && (!shaped.hasStaticShape() || !isa<VectorType, RankedTensorType>(type)))
-    return {};
-  auto vector = dyn_cast<VectorType>(type);
-  if (vector && vector.isScalable())
-    return {};
 
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
   if (!element)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/kernels/attention/Reference.h"
 
+#include "tenon/kernels/CpuTiles.h"
 #include "tenon/kernels/Problems.h"
 
 #include <cmath>
@@ -24,6 +25,7 @@ Problem attentionProblem(const AttentionShape &shape, DType dtype, uint64_t seed
                     {"bn", block},
                     {"dim", std::max<int64_t>(roundUp(dim, 16), 16)},
                     {"causal", causal}};
+  problem.cpuParams = attentionCpuTiles(queries, keys, dim, causal);
   // The kernel rounds probabilities to the type of the values for the second product; computing plainly does the same.
   setReferences(problem, dtype, [causal = causal, dtype](auto t, Arguments &a) {
     bool isPlain = std::is_same_v<decltype(t), float>;

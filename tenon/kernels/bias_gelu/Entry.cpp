@@ -23,7 +23,7 @@ Entry biasGeluEntry() {
             problem.arguments = {randomTensor(dtype, shape, seed, -4, 4), randomTensor(dtype, {shape[1]}, seed + 1),
                                  Tensor::zeros(dtype, shape)};
             problem.outputs = {2};
-            problem.params = rowTiles(shape[1], 1024);
+            problem.params = rowTiles(shape[1], 4096);
             setReferences(problem, dtype, [](auto t, Arguments &a) { biasGeluReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 10 * elements;

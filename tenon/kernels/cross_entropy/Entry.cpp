@@ -31,7 +31,7 @@ Entry crossEntropyEntry() {
             problem.arguments = {randomTensor(dtype, shape, seed, -8, 8), targets,
                                  Tensor::zeros(lossType, {shape[0]})};
             problem.outputs = {2};
-            problem.params = rowTiles(shape[1], 2048);
+            problem.params = rowTiles(shape[1], 4096);
             setReferences(problem, dtype, [](auto t, Arguments &a) { crossEntropyReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 4 * elements;

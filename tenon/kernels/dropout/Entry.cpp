@@ -24,7 +24,7 @@ Entry dropoutEntry() {
             problem.arguments = {randomTensor(dtype, shape, seed), Tensor::zeros(dtype, shape), 0.1,
                                  static_cast<int64_t>(seed) + 0x123456789};
             problem.outputs = {1};
-            problem.params = rowTiles(shape[1], 1024);
+            problem.params = rowTiles(shape[1], 4096);
             setReferences(problem, dtype, [](auto t, Arguments &a) { dropoutReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 2 * elements;

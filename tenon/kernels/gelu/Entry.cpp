@@ -14,7 +14,7 @@ Problem geluProblem(std::span<const int64_t> shape, DType dtype, uint64_t seed, 
   problem.label = labelOf(shape, dtype);
   problem.arguments = {randomTensor(dtype, shape, seed, -6, 6), Tensor::zeros(dtype, shape)};
   problem.outputs = {1};
-  problem.params = rowTiles(shape[1], 1024);
+  problem.params = rowTiles(shape[1], 4096);
   problem.params["tanh_form"] = tanhForm;
   setReferences(problem, dtype, [tanhForm](auto t, Arguments &a) { geluReference<decltype(t)>(a, tanhForm); });
   double elements = static_cast<double>(shape[0]) * shape[1];

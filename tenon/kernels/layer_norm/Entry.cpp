@@ -31,7 +31,7 @@ Entry layerNormEntry() {
             problem.params = fullRowTiles(shape[1]);
             setReferences(problem, dtype, [](auto t, Arguments &a) { layerNormReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
-            problem.flops = 9 * elements;
+            problem.flops = 8 * elements;
             problem.bytes = (4 * elements + 2.0 * shape[1]) * sizeOf(dtype);
             return problem;
           },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/kernels/matmul/Reference.h"
 
+#include "tenon/kernels/CpuTiles.h"
 #include "tenon/kernels/Problems.h"
 
 #include <cmath>
@@ -8,20 +9,32 @@
 namespace tenon::zoo {
 
 Problem matmulProblem(const MatmulShape &shape, DType dtype, uint64_t seed) {
-  auto [m, n, k, useBias, activation] = shape;
+  auto [m, n, k, useBias, activation, transposedB, tf32, output] = shape;
+  DType out = output.value_or(productType(dtype)), biasType = isInteger(dtype) ? f32 : productType(dtype);
+  // Integers: all of i8, so that sums need more than 16 bits.
+  double limit = isInteger(dtype) ? 127 : 1;
+  Tensor b = randomTensor(dtype, {k, n}, seed + 1, -limit, limit);
+  if (transposedB) {
+    Tensor turned = Tensor::empty(dtype, {n, k}).transpose({1, 0});
+    turned.copyFrom(b);
+    b = turned;
+  }
   Problem problem;
   problem.label = labelOf(std::array{m, n, k}, dtype);
-  problem.arguments = {randomTensor(dtype, {m, k}, seed, -1, 1), randomTensor(dtype, {k, n}, seed + 1, -1, 1),
-                       randomTensor(dtype, {useBias ? n : 0}, seed + 2, -1, 1), Tensor::zeros(dtype, {m, n})};
+  problem.arguments = {randomTensor(dtype, {m, k}, seed, -limit, limit), b,
+                       randomTensor(biasType, {useBias ? n : 0}, seed + 2, -1, 1), Tensor::zeros(out, {m, n})};
   problem.outputs = {3};
   int64_t block = std::min(m, n) <= 64 ? 32 : 64;
   problem.params = {{"bm", block},         {"bn", block},           {"bk", block},
-                    {"use_bias", useBias}, {"activation", activation}};
-  setReferences(problem, dtype, [useBias = useBias, activation = activation](auto t, Arguments &a) {
-    matmulReference<decltype(t)>(a, useBias, activation);
+                    {"use_bias", useBias}, {"activation", activation}, {"tf32", tf32}};
+  problem.cpuParams = matmulCpuTiles(m, n, k, dtype);
+  setReferences(problem, dtype, [useBias = useBias, activation = activation, tf32 = tf32](auto t, Arguments &a) {
+    bool isPlain = std::is_same_v<decltype(t), float>;
+    matmulReference<decltype(t)>(a, useBias, activation, tf32 && isPlain);
   });
   problem.flops = 2.0 * m * n * k;
-  problem.bytes = (double(m) * k + double(k) * n + double(m) * n + (useBias ? n : 0)) * sizeOf(dtype);
+  problem.bytes = (double(m) * k + double(k) * n) * sizeOf(dtype) + double(m) * n * sizeOf(out) +
+                  (useBias ? n : 0) * sizeOf(biasType);
   return problem;
 }
 
@@ -50,7 +63,7 @@ Entry matmulEntry() {
       .name = "matmul",
       .summary = "c = a * b",
       .kernel = matmul,
-      .dtypes = {f32, f16, bf16, f64},
+      .dtypes = {f32, f16, bf16, f64, f8e4m3, f8e5m2, i8},
       .dimensions = {"m", "n", "k"},
       .demoShape = {1024, 1024, 1024},
       .testShapes = {{1, 1, 1}, {17, 17, 17}, {32, 32, 64}, {65, 127, 33}, {1, 1023, 17}, {1023, 1, 17}, {3, 5, 4097},

@@ -5,24 +5,25 @@
 
 namespace tenon::zoo {
 
-const Kernel matmul("matmul(a, b, bias, c, bm=64, bn=64, bk=64, use_bias=0, activation=0)",
+const Kernel matmul("matmul(a, b, bias, c, bm=64, bn=64, bk=64, use_bias=0, activation=0, tf32=0)",
                     [](View a, View b, View bias, View c, Param bm, Param bn, Param bk, Param use_bias,
-                       Param activation) {
+                       Param activation, Param tf32) {
   require((a.size(0) == c.size(0)) & (b.size(1) == c.size(1)) & (a.size(1) == b.size(0)),
           "a must be M x K, b K x N and c M x N");
   if (use_bias)
     require(bias.size(0) == c.size(1), "bias must have one element per column of c");
   promise_no_overlap();
-  DType compute = computeType(a);
   auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
 
-  Tile acc = zeros(compute, {bm, bn});
+  Tile acc = zeros(accumulatorType(a), {bm, bn});
   for (Index k : range(0, a.size(1), bk))
-    acc = dot(a.load({i * bm, k}, {bm, bk}), b.load({k, j * bn}, {bk, bn}), acc);
+    acc = dot(a.load({i * bm, k}, {bm, bk}), b.load({k, j * bn}, {bk, bn}), acc, {.allow_tf32 = tf32 != 0});
 
   // The epilogue works on the accumulator, before it is rounded. Parameters are plain C++ integers here.
+  if (use_bias || activation)
+    acc = acc.to(computeType(a));
   if (use_bias)
-    acc = acc + bias.load({j * bn}, {bn}).to(compute);
+    acc = acc + bias.load({j * bn}, {bn}).to(acc.dtype());
   if (activation == Activation::relu)
     acc = maximum(acc, 0);
   else if (activation == Activation::geluExact)

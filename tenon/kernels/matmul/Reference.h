@@ -6,14 +6,24 @@
 #include "tenon/verify/Values.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 namespace tenon::zoo {
 
-template <class T> void matmulReference(Arguments &arguments, bool useBias, Activation activation) {
+/// An f32 cut to the ten bits of fraction that tf32 has: the least a matrix unit may keep.
+inline float cutToTf32(float value) {
+  return std::isfinite(value) ? std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0xffffe000u) : value;
+}
+
+/// `tf32`: the operands are cut to it first.
+template <class T> void matmulReference(Arguments &arguments, bool useBias, Activation activation, bool tf32) {
   const Tensor &a = arguments[0].tensor(), &b = arguments[1].tensor();
   std::vector<T> left = valuesOf<T>(a), right = valuesOf<T>(b), bias = valuesOf<T>(arguments[2].tensor());
+  for (std::vector<T> *operand : {&left, &right})
+    for (T &value : *operand)
+      value = tf32 ? static_cast<T>(cutToTf32(static_cast<float>(value))) : value;
   int64_t m = a.size(0), n = b.size(1), k = a.size(1);
   std::vector<T> result(static_cast<size_t>(m * n));
   for (int64_t i = 0; i < m; ++i) {

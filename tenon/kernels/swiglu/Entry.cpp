@@ -23,7 +23,7 @@ Entry swigluEntry() {
             problem.arguments = {randomTensor(dtype, shape, seed, -8, 8), randomTensor(dtype, shape, seed + 1),
                                  Tensor::zeros(dtype, shape)};
             problem.outputs = {2};
-            problem.params = rowTiles(shape[1], 1024);
+            problem.params = rowTiles(shape[1], 4096);
             setReferences(problem, dtype, [](auto t, Arguments &a) { swigluReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 6 * elements;

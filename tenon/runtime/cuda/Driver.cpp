@@ -2,6 +2,7 @@
 #include "tenon/runtime/cuda/Driver.h"
 
 #include "tenon/base/Error.h"
+#include "tenon/profile/Recorder.h"
 #include "tenon/runtime/cuda/Errors.h"
 
 #include <cstdlib>
@@ -79,6 +80,7 @@ const char *loadAll(void *library, DriverApi &api) {
   symbols.required(api.cuModuleGetFunction, "cuModuleGetFunction");
   symbols.required(api.cuFuncGetAttribute, "cuFuncGetAttribute");
   symbols.required(api.cuFuncSetAttribute, "cuFuncSetAttribute");
+  symbols.required(api.cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   symbols.required(api.cuLinkCreate, "cuLinkCreate_v2");
   symbols.required(api.cuLinkAddData, "cuLinkAddData_v2");
   symbols.required(api.cuLinkComplete, "cuLinkComplete");
@@ -92,8 +94,10 @@ const char *loadAll(void *library, DriverApi &api) {
   symbols.required(api.cuGraphExecDestroy, "cuGraphExecDestroy");
   symbols.required(api.cuGraphDestroy, "cuGraphDestroy");
   symbols.required(api.cuGraphGetNodes, "cuGraphGetNodes");
-  symbols.optional(api.cuLaunchKernelEx, "cuLaunchKernelEx");     // CUDA 11.8
-  symbols.optional(api.cuFuncGetParamInfo, "cuFuncGetParamInfo"); // CUDA 12.4
+  symbols.optional(api.cuLaunchKernelEx, "cuLaunchKernelEx");                         // CUDA 11.8
+  symbols.optional(api.cuFuncGetParamInfo, "cuFuncGetParamInfo");                     // CUDA 12.4
+  symbols.optional(api.cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters"); // CUDA 11.8
+  symbols.optional(api.cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled");             // CUDA 12.0
   return symbols.missing();
 }
 
@@ -141,10 +145,13 @@ std::string Driver::open(const std::string &library) {
 
 const Driver &driver() {
   // Never destroyed: tensors of static lifetime are freed after the end of main.
-  static const auto &instance = *new Driver([]() -> std::string {
+  static const auto &instance = *[] {
     const char *chosen = std::getenv("TENON_CUDA_DRIVER");
-    return chosen && *chosen ? chosen : "libcuda.so.1";
-  }());
+    auto *opened = new Driver(chosen && *chosen ? chosen : "libcuda.so.1");
+    if (opened->available())
+      profile::deviceOpened();
+    return opened;
+  }();
   return instance;
 }
 

@@ -71,12 +71,15 @@ static_assert(sizeof(PoolProperties) == 88 && offsetof(PoolProperties, securityA
 
 /// CUlaunchAttribute with the one attribute used here.
 struct LaunchAttribute {
-  int id = 4; ///< CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+  int id = 0;
   char padding[4] = {};
-  unsigned cluster[3] = {1, 1, 1};
+  unsigned value[3] = {}; ///< of the cluster's dimensions three, of a switch one
   char rest[52] = {};
 };
-static_assert(sizeof(LaunchAttribute) == 72 && offsetof(LaunchAttribute, cluster) == 8);
+static_assert(sizeof(LaunchAttribute) == 72 && offsetof(LaunchAttribute, value) == 8);
+namespace launch_attribute { // CUlaunchAttributeID
+constexpr int clusterDimension = 4, programmaticStreamSerialization = 6;
+}
 
 /// CUlaunchConfig
 struct RawLaunchConfig {
@@ -143,6 +146,8 @@ struct DriverApi {
   Result (*cuModuleGetFunction)(FunctionHandle *function, ModuleHandle module, const char *name);
   Result (*cuFuncGetAttribute)(int *value, int attribute, FunctionHandle function);
   Result (*cuFuncSetAttribute)(FunctionHandle function, int attribute, int value);
+  Result (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int *blocks, FunctionHandle function, int blockThreads,
+                                                        size_t sharedBytes);
   Result (*cuLinkCreate)(unsigned optionCount, int *options, void **values, LinkHandle *link);
   Result (*cuLinkAddData)(LinkHandle link, int type, void *data, size_t bytes, const char *name, unsigned optionCount,
                           int *options, void **values);
@@ -164,6 +169,10 @@ struct DriverApi {
   // Null where the driver is older than they are.
   Result (*cuLaunchKernelEx)(const RawLaunchConfig *config, FunctionHandle function, void **parameters, void **extra);
   Result (*cuFuncGetParamInfo)(FunctionHandle function, size_t index, size_t *offset, size_t *bytes);
+  Result (*cuOccupancyMaxActiveClusters)(int *clusters, FunctionHandle function, const RawLaunchConfig *config);
+  Result (*cuTensorMapEncodeTiled)(void *map, int dataType, unsigned rank, void *address, const uint64_t *sizes,
+                                   const uint64_t *byteStrides, const unsigned *box, const unsigned *elementStrides,
+                                   int interleave, int swizzle, int l2Promotion, int outOfBoundsFill);
 };
 
 } // namespace tenon::cuda

@@ -2,6 +2,7 @@
 #include "tenon/runtime/cuda/Memory.h"
 
 #include "tenon/base/Error.h"
+#include "tenon/profile/Recorder.h"
 #include "tenon/runtime/cuda/Gpu.h"
 
 namespace tenon::cuda {
@@ -9,8 +10,15 @@ namespace {
 
 DevicePointer address(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-/// Runs `transfer(stream)` after all queued work and waits for it.
-template <typename Transfer> void runTransfer(Gpu &gpu, const char *doing, Transfer transfer) {
+/// Runs `transfer(stream)` after all queued work and waits for it. `what` is its name in a profile.
+template <typename Transfer>
+void runTransfer(Gpu &gpu, const char *doing, profile::Kind kind, const char *what, size_t bytes, Transfer transfer) {
+  profile::Span span(kind, what);
+  if (span) {
+    span->bytes = bytes;
+    span->device = static_cast<int8_t>(gpu.ordinal());
+    span.findSite();
+  }
   gpu.checkUsable();
   CurrentContext current(gpu);
   StreamHandle stream = gpu.transferStream();
@@ -138,7 +146,7 @@ CudaMemoryInfo Memory::info() {
 void copyToDevice(Gpu &gpu, void *to, const void *from, size_t bytes) {
   if (bytes == 0)
     return;
-  runTransfer(gpu, "copying from the host", [&](StreamHandle stream) {
+  runTransfer(gpu, "copying from the host", profile::Kind::copy, "host to device", bytes, [&](StreamHandle stream) {
     return gpu.api().cuMemcpyHtoDAsync(address(to), from, bytes, stream);
   });
 }
@@ -146,7 +154,7 @@ void copyToDevice(Gpu &gpu, void *to, const void *from, size_t bytes) {
 void copyToHost(Gpu &gpu, void *to, const void *from, size_t bytes) {
   if (bytes == 0)
     return;
-  runTransfer(gpu, "copying to the host", [&](StreamHandle stream) {
+  runTransfer(gpu, "copying to the host", profile::Kind::copy, "device to host", bytes, [&](StreamHandle stream) {
     return gpu.api().cuMemcpyDtoHAsync(to, address(from), bytes, stream);
   });
 }
@@ -155,20 +163,21 @@ void copyOnDevice(Gpu &toGpu, void *to, Gpu &fromGpu, const void *from, size_t b
   if (bytes == 0)
     return;
   if (&toGpu == &fromGpu)
-    return runTransfer(toGpu, "copying memory", [&](StreamHandle stream) {
+    return runTransfer(toGpu, "copying memory", profile::Kind::copy, "on the device", bytes, [&](StreamHandle stream) {
       return toGpu.api().cuMemcpyDtoDAsync(address(to), address(from), bytes, stream);
     });
   fromGpu.awaitQueuedWork();
   fromGpu.checkUsable();
-  runTransfer(toGpu, "copying from another device", [&](StreamHandle stream) {
+  auto transfer = [&](StreamHandle stream) {
     return toGpu.api().cuMemcpyPeerAsync(address(to), toGpu.context(), address(from), fromGpu.context(), bytes, stream);
-  });
+  };
+  runTransfer(toGpu, "copying from another device", profile::Kind::copy, "device to device", bytes, transfer);
 }
 
 void fillBytes(Gpu &gpu, void *to, uint8_t value, size_t bytes) {
   if (bytes == 0)
     return;
-  runTransfer(gpu, "filling memory", [&](StreamHandle stream) {
+  runTransfer(gpu, "filling memory", profile::Kind::fill, "fill", bytes, [&](StreamHandle stream) {
     return gpu.api().cuMemsetD8Async(address(to), value, bytes, stream);
   });
 }

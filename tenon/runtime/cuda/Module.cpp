@@ -4,6 +4,7 @@
 #include "tenon/base/Error.h"
 #include "tenon/runtime/cuda/Gpu.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <set>
@@ -163,7 +164,7 @@ Module::~Module() {
 }
 
 Function::Function(std::shared_ptr<Module> module, const std::string &name, uint32_t sharedBytes,
-                   uint32_t clusterBlocks)
+                   uint32_t clusterBlocks, size_t parameters)
     : module_(std::move(module)), name_(intern(name)) {
   Gpu &gpu = module_->gpu();
   const DriverApi &api = gpu.api();
@@ -179,19 +180,42 @@ Function::Function(std::shared_ptr<Module> module, const std::string &name, uint
   attributes_.localBytes = ask(function_attribute::localBytes);
   attributes_.staticSharedBytes = ask(function_attribute::sharedBytes);
   attributes_.maxThreads = ask(function_attribute::maxThreadsPerBlock);
-  if (api.cuFuncGetParamInfo) {
-    size_t offset = 0, bytes = 0, index = 0;
-    int64_t end = 0;
-    Result result;
-    while ((result = api.cuFuncGetParamInfo(handle_, index, &offset, &bytes)) == result::success) {
-      end = static_cast<int64_t>(offset + bytes);
-      ++index;
-    }
-    if (result == result::invalidValue) // past the last
-      parameterBytes_ = end;
-  }
+  measureParameters(parameters);
   allowSharedBytes(sharedBytes);
   allowCluster(clusterBlocks);
+}
+
+void Function::measureParameters(size_t count) {
+  Gpu &gpu = module_->gpu();
+  if (count == 0 || !gpu.api().cuFuncGetParamInfo)
+    return;
+  // The last alone: asking for one that is not there is an error that tools which watch the driver would tell.
+  size_t offset = 0, bytes = 0;
+  Result failure = gpu.api().cuFuncGetParamInfo(handle_, count - 1, &offset, &bytes);
+  if (failure == result::invalidValue)
+    throw InternalError(std::string("kernel '") + name_ + "' has fewer than " + std::to_string(count) + " parameters");
+  gpu.check(failure, "asking for a kernel's parameters");
+  parameterBytes_ = static_cast<int64_t>(offset + bytes);
+}
+
+int64_t Function::blocksAtOnce(uint32_t blockThreads, uint32_t sharedBytes, uint32_t clusterBlocks) const {
+  Gpu &gpu = module_->gpu();
+  const DriverApi &api = gpu.api();
+  CurrentContext current(gpu);
+  const char *doing = "asking how many blocks of a kernel fit";
+  int64_t cluster = std::max<int64_t>(clusterBlocks, 1);
+  if (cluster > 1 && api.cuOccupancyMaxActiveClusters) {
+    LaunchAttribute attribute{launch_attribute::clusterDimension, {}, {clusterBlocks, 1, 1}};
+    RawLaunchConfig config{{clusterBlocks, 1, 1}, {blockThreads, 1, 1}, sharedBytes, nullptr, &attribute, 1};
+    int clusters = 0;
+    gpu.check(api.cuOccupancyMaxActiveClusters(&clusters, handle_, &config), doing);
+    return std::max<int64_t>(clusters, 1) * cluster;
+  }
+  int blocks = 0;
+  gpu.check(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, handle_, static_cast<int>(blockThreads),
+                                                            sharedBytes),
+            doing);
+  return std::max<int64_t>(int64_t(blocks) * gpu.properties().multiprocessors / cluster, 1) * cluster;
 }
 
 void Function::allowSharedBytes(uint32_t bytes) {

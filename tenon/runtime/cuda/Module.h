@@ -61,19 +61,24 @@ public:
   };
 
   /// `sharedBytes` of dynamic shared memory at most, `clusterBlocks` blocks a cluster at most: what is more than every
-  /// device has (48 KB, 8 blocks) is asked for here. Throws Error when the name is not there or the device has less.
+  /// device has (48 KB, 8 blocks) is asked for here. `parameters`: how many the kernel will be given, so that launches
+  /// can be checked; 0: they are not. Throws Error when the name is not there or the device has less.
   Function(std::shared_ptr<Module> module, const std::string &name, uint32_t sharedBytes = 0,
-           uint32_t clusterBlocks = 1);
+           uint32_t clusterBlocks = 1, size_t parameters = 0);
 
   Gpu &gpu() const { return module_->gpu(); }
   FunctionHandle handle() const { return handle_; }
   /// Lives for ever.
   const char *name() const { return name_; }
   const Attributes &attributes() const { return attributes_; }
-  /// Of all parameters together, or -1 where the driver does not tell.
+  /// Of all parameters together, or -1 where nobody counted them or the driver does not tell.
   int64_t parameterBytes() const { return parameterBytes_; }
+  /// How many blocks of this kernel an idle device runs at the same time: a multiple of the cluster, and not 0. Asks
+  /// the driver: not for every launch.
+  int64_t blocksAtOnce(uint32_t blockThreads, uint32_t sharedBytes, uint32_t clusterBlocks) const;
 
 private:
+  void measureParameters(size_t count);
   void allowSharedBytes(uint32_t bytes);
   void allowCluster(uint32_t blocks);
 

@@ -9,6 +9,7 @@
 
 namespace tenon::sim {
 
+struct TensorMap;
 struct Thread;
 
 // Memory.cpp
@@ -32,9 +33,12 @@ void barrier(Thread *, uint32_t place, uint32_t instruction, int32_t id, int32_t
 void clusterArrive(Thread *, uint32_t place);
 void clusterWait(Thread *, uint32_t place);
 void mbarrierInit(Thread *, uint32_t place, uint32_t address, int32_t count);
-void mbarrierArrive(Thread *, uint32_t place, uint32_t address, int64_t bytes); ///< -1: expects none
+void mbarrierArrive(Thread *, uint32_t place, uint32_t address, int64_t bytes, int32_t space); ///< -1: expects none
 void mbarrierWait(Thread *, uint32_t place, uint32_t address, int32_t parity);
 void fence(Thread *, uint32_t place, int32_t kind);
+/// First of all, in a kernel that waits for the kernels before it.
+void startEarly(Thread *, uint32_t place);
+void awaitEarlierLaunches(Thread *, uint32_t place);
 
 // Warp.cpp
 void warpBarrier(Thread *, uint32_t place, uint32_t instruction);
@@ -45,6 +49,26 @@ void ldmatrix(Thread *, uint32_t place, uint32_t instruction, uint32_t address, 
 void stmatrix(Thread *, uint32_t place, uint32_t instruction, uint32_t address, int32_t count, int32_t transpose,
               int32_t begin, int32_t end);
 void mma(Thread *, uint32_t place, uint32_t instruction, int32_t a, int32_t b);
+
+// Bulk.cpp
+void tmaLoad(Thread *, uint32_t place, uint32_t shared, const TensorMap *map, int32_t rank, uint32_t mbarrier,
+             int32_t multicast, int32_t begin, int32_t end); ///< multicast -1: to its own block alone
+void tmaStore(Thread *, uint32_t place, const TensorMap *map, int32_t rank, uint32_t shared, int32_t begin,
+              int32_t end);
+void bulkCommit(Thread *, uint32_t place);
+void bulkWait(Thread *, uint32_t place, int32_t pending, int32_t read);
+
+// Warpgroup.cpp
+void wgmmaFence(Thread *, uint32_t place, uint32_t instruction);
+/// `majors`: bit 0 trans_a, bit 1 trans_b; `fromRegisters`: a is not a descriptor.
+void wgmma(Thread *, uint32_t place, uint32_t instruction, int32_t a, int32_t b, int32_t n, int32_t majors,
+           int32_t fromRegisters, int64_t descriptorA, int64_t descriptorB, int32_t scaleD, int32_t beginA,
+           int32_t endA, int32_t beginB, int32_t endB);
+void wgmmaCommit(Thread *, uint32_t place, uint32_t instruction);
+void wgmmaWait(Thread *, uint32_t place, uint32_t instruction, int32_t pending, int32_t count);
+/// Before a use of an accumulator by anything but the two above.
+void wgmmaRead(Thread *, uint32_t place, int32_t value);
+void setMaxRegisters(Thread *, uint32_t place, uint32_t instruction, int32_t count, int32_t increase);
 
 // Arithmetic.cpp
 float approx(Thread *, uint32_t place, int32_t function, float value);

@@ -55,12 +55,18 @@ bool ThreadClock::knowsForeign(int64_t cluster, uint32_t thread, uint32_t count)
 Knowledge ThreadClock::snapshot() const {
   auto ticks = std::make_shared<Ticks>(*known.ticks);
   (*ticks)[self] = own;
-  return {std::move(ticks), known.foreign};
+  return {std::move(ticks), known.foreign, known.fenced};
 }
 
 void ThreadClock::acquire(const Knowledge &knowledge) {
   known.ticks = join(known.ticks, knowledge.ticks);
   known.foreign = join(known.foreign, knowledge.foreign);
+  known.fenced = join(known.fenced, knowledge.fenced);
+}
+
+void ThreadClock::fenceProxies() {
+  known.fenced = snapshot().ticks;
+  ++own;
 }
 
 Ticks &Gathering::own() {
@@ -79,6 +85,7 @@ void Gathering::add(const Knowledge &knowledge) {
     maximise(own(), *knowledge.ticks);
   last_ = knowledge.ticks;
   sum_.foreign = join(sum_.foreign, knowledge.foreign);
+  sum_.fenced = join(sum_.fenced, knowledge.fenced);
 }
 
 void Gathering::add(const ThreadClock &clock) {

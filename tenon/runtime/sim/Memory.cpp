@@ -19,8 +19,10 @@ const char *verb(Touch touch) {
   switch (touch) {
   case Touch::read: return "reads";
   case Touch::write: return "writes";
-  case Touch::asyncWrite: return "starts a copy to";
+  case Touch::asyncWrite:
+  case Touch::unitWrite: return "starts a copy to";
   case Touch::object: return "uses an mbarrier in";
+  case Touch::unitRead: return "starts an asynchronous read of";
   }
   return "";
 }
@@ -77,8 +79,25 @@ Block *resolve(Thread &thread, uint32_t place, Space space, uint32_t &address) {
   return &block;
 }
 
+namespace {
+
+bool writes(Touch touch) { return touch == Touch::write || touch == Touch::asyncWrite || touch == Touch::unitWrite; }
+
+/// What an access meets of accesses before it, and remembers it if it is one of a thread.
+Conflict judge(Block &block, uint32_t address, uint32_t bytes, Touch touch, const ThreadClock &clock, uint32_t place) {
+  switch (touch) {
+  case Touch::write: return block.shadow.write(address, bytes, clock, place);
+  case Touch::asyncWrite: return block.shadow.probeWrite(address, bytes, clock);
+  case Touch::unitRead: return block.shadow.probeAsync(address, bytes, clock, /*writes=*/false);
+  case Touch::unitWrite: return block.shadow.probeAsync(address, bytes, clock, /*writes=*/true);
+  default: return block.shadow.read(address, bytes, clock, place);
+  }
+}
+
+} // namespace
+
 bool touchShared(Thread &thread, uint32_t place, Block &block, uint32_t address, uint32_t bytes, Touch touch,
-                 Window window) {
+                 Window window, const ThreadClock *clock) {
   Launch &launch = *thread.launch;
   int64_t size = block.memory.size();
   auto subject = [&] { return thread.name() + " " + verb(touch) + " " + bytesText(address, bytes); };
@@ -122,7 +141,15 @@ bool touchShared(Thread &thread, uint32_t place, Block &block, uint32_t address,
         });
         break;
       }
-  if (touch == Touch::read || touch == Touch::object) {
+  if (writes(touch) && block.pendingReads[address / 16].count) {
+    const Block::PendingReads &pending = block.pendingReads[address / 16];
+    launch.find(Kind::race, place, pending.place, [&] {
+      return "race: " + subject() + memoryOf(thread, block) + launch.at(place) + ", which " +
+             launch.threadName(thread.cluster->id, pending.thread) + launch.at(pending.place) +
+             " has an asynchronous unit read, with no wait for it in between";
+    });
+  }
+  if (!writes(touch)) {
     if (const void *hole = std::memchr(block.written.data() + address, 0, bytes)) {
       auto where = static_cast<const uint8_t *>(hole) - block.written.data();
       launch.find(Kind::uninitialised, place, place, [&] {
@@ -133,14 +160,13 @@ bool touchShared(Thread &thread, uint32_t place, Block &block, uint32_t address,
   } else if (touch == Touch::write) {
     std::memset(block.written.data() + address, 1, bytes);
   }
-  Conflict conflict = touch == Touch::write        ? block.shadow.write(address, bytes, thread.clock, place)
-                      : touch == Touch::asyncWrite ? block.shadow.probeWrite(address, bytes, thread.clock)
-                                                   : block.shadow.read(address, bytes, thread.clock, place);
+  Conflict conflict = judge(block, address, bytes, touch, clock ? *clock : thread.clock, place);
   if (conflict.found)
     launch.find(Kind::race, place, conflict.place, [&] {
       return "race: " + subject() + memoryOf(thread, block) + launch.at(place) + ", which " +
              launch.threadName(thread.cluster->id, conflict.thread) + (conflict.wrote ? " writes" : " reads") +
-             launch.at(conflict.place) + ", and no barrier orders the two";
+             launch.at(conflict.place) +
+             (conflict.unfenced ? ", and no proxy fence lies between the two" : ", and no barrier orders the two");
     });
   return true;
 }
@@ -183,6 +209,19 @@ void noteGlobalWrite(Thread &thread, uint32_t place, int64_t address, uint32_t b
     reportGlobalRace(thread, place, earlier.conflict, address, bytes, "writes",
                      " too, with another value, and nothing orders the two");
 }
+
+} // namespace
+
+void writeGlobal(Thread &thread, uint32_t place, int64_t address, uint32_t bytes, const void *value, const char *what) {
+  Launch &launch = *thread.launch;
+  if (!launch.checkGlobal(thread, place, address, bytes, true, what))
+    return;
+  if (launch.checks())
+    noteGlobalWrite(thread, place, address, bytes, value);
+  std::memcpy(reinterpret_cast<void *>(address), value, bytes);
+}
+
+namespace {
 
 /// Fences and atomics order threads of any blocks: an atomic hands on what the last fence before it released, and what
 /// it finds is acquired by the next fence after it.
@@ -271,14 +310,8 @@ void store(Thread *thread, uint32_t place, int32_t space, int64_t address, int32
     return;
   Launch &launch = *thread->launch;
   launch.step(*thread, place);
-  if (Space(space) == Space::global) {
-    if (!launch.checkGlobal(*thread, place, address, bytes, true, "writes"))
-      return;
-    if (launch.checks())
-      noteGlobalWrite(*thread, place, address, bytes, thread->operands);
-    std::memcpy(reinterpret_cast<void *>(address), thread->operands, bytes);
-    return;
-  }
+  if (Space(space) == Space::global)
+    return writeGlobal(*thread, place, address, bytes, thread->operands, "writes");
   auto at = static_cast<uint32_t>(address);
   Block *block = resolve(*thread, place, Space(space), at);
   if (block && touchShared(*thread, place, *block, at, bytes, Touch::write, {begin, end}))

@@ -9,6 +9,9 @@
 //                     each term, and the sum is cut to f32
 //   e4m3, e5m2        there are no such units: the elements become f16, those whose k has bit 1 clear are multiplied by
 //                     one instruction from zero, the others by a second one on top of it, and c is added as an f32
+//
+// wgmma is taken to do the same with its own k, but for e4m3 and e5m2, for which it has units: c and all 32 products
+// are added at once, with 13 bits after the place of the largest exponent, and the sum is cut to as many.
 #include "tenon/runtime/sim/Mma.h"
 
 #include "tenon/base/FloatFormats.h"
@@ -20,6 +23,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 namespace tenon::sim {
 namespace {
@@ -83,19 +87,28 @@ struct Factor {
   static constexpr int nothing = -100000;
 };
 
-Factor factorOf(OperandType type, float value) {
-  bool narrow = type != OperandType::bf16 && type != OperandType::tf32; // f16, or becomes it
+Factor withExponent(float value, int smallest) {
   if (value == 0 || !std::isfinite(value))
     return {value, Factor::nothing};
   int exponent = static_cast<int>(std::bit_cast<uint32_t>(value) >> 23 & 255) - 127;
-  return {value, std::max(exponent, narrow ? -14 : -126)};
+  return {value, std::max(exponent, smallest)};
+}
+Factor factorOf(OperandType type, float value) {
+  bool isHalf = type != OperandType::bf16 && type != OperandType::tf32; // or becomes it
+  return withExponent(value, isHalf ? -14 : -126);
 }
 
 double powerOfTwo(int exponent) { return std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52); }
 
-float cutToF32(int64_t sum, int scale) { // sum * 2^scale
+/// How wide an adder is: bits of the terms after the place of the largest exponent, and of the sum.
+struct Adder {
+  int termBits, sumBits;
+};
+constexpr Adder wide{25, 24}, narrow{13, 14};
+
+float cutToF32(int64_t sum, int scale, int bits) { // sum * 2^scale
   uint64_t magnitude = static_cast<uint64_t>(std::abs(sum));
-  int drop = std::max(64 - std::countl_zero(magnitude) - 24, -149 - scale);
+  int drop = std::max(64 - std::countl_zero(magnitude) - bits, -149 - scale);
   if (drop >= 64)
     return 0;
   if (drop > 0) {
@@ -109,7 +122,8 @@ float cutToF32(int64_t sum, int scale) { // sum * 2^scale
 constexpr float canonicalNaN = std::bit_cast<float>(0x7fffffff);
 
 /// c + the products of a and b at index(0), index(1), ...: one instruction of the f16, bf16 and tf32 units.
-template <class Index> float addAligned(float c, const Factor *a, const Factor *b, int count, Index index) {
+template <class Index>
+float addAligned(float c, const Factor *a, const Factor *b, int count, Index index, Adder adder = wide) {
   int largest = Factor::nothing;
   bool finite = std::isfinite(c);
   for (int i = 0; i < count; ++i) {
@@ -126,12 +140,12 @@ template <class Index> float addAligned(float c, const Factor *a, const Factor *
   largest = std::max(largest, factorOf(OperandType::tf32, c).exponent);
   if (largest < -1000)
     return 0;
-  int scale = largest - 25;
+  int scale = largest - adder.termBits;
   double unit = powerOfTwo(-scale);
   auto sum = static_cast<int64_t>(c * unit);
   for (int i = 0; i < count; ++i)
     sum += static_cast<int64_t>(a[index(i)].value * b[index(i)].value * unit);
-  return cutToF32(sum, scale);
+  return cutToF32(sum, scale, adder.sumBits);
 }
 
 /// A 16 x K, B K x 8 (kept by column) and the result 16 x 8, for all types but f64: K is 32 bytes of elements.
@@ -193,6 +207,38 @@ void multiplyFragments(OperandType a, OperandType b, const MmaFragments &fragmen
     float low = addAligned(0, x, y, k / 2, [](int i) { return (i & ~1) << 1 | (i & 1); });
     float sum = c + addAligned(low, x, y, k / 2, [](int i) { return (i & ~1) << 1 | 2 | (i & 1); });
     return std::isnan(sum) ? canonicalNaN : sum;
+  });
+}
+
+void multiplyWarpgroup(OperandType a, OperandType b, int n, const uint8_t *left, const uint8_t *right,
+                       bool accumulates, uint32_t *accumulators) {
+  const int k = 32 / elementBytes(a);
+  auto multiply = [&](auto read, auto result) {
+    using Element = decltype(read(a, left, 0));
+    std::vector<Element> rows(64 * k), columns(n * k); // no arrays: a fiber's stack is small
+    for (int i = 0; i < 64 * k; ++i)
+      rows[i] = read(a, left, i);
+    for (int i = 0; i < n * k; ++i)
+      columns[i] = read(b, right, i);
+    for (int row = 0; row < 64; ++row)
+      for (int column = 0; column < n; ++column) {
+        uint32_t &sum = accumulators[row * n + column];
+        sum = result(accumulates ? sum : 0, &rows[row * k], &columns[column * k]);
+      }
+  };
+  if (a == OperandType::s8 || a == OperandType::u8)
+    return multiply(integerAt, [&](uint32_t c, const int *x, const int *y) {
+      for (int i = 0; i < k; ++i)
+        c += static_cast<uint32_t>(x[i] * y[i]);
+      return c;
+    });
+  auto read = [](OperandType type, const uint8_t *elements, int index) {
+    float value = floatAt(type, elements, index);
+    return type == OperandType::e4m3 ? withExponent(value, -6) : factorOf(type, value);
+  };
+  Adder adder = k == 32 ? narrow : wide;
+  multiply(read, [&](uint32_t c, const Factor *x, const Factor *y) {
+    return std::bit_cast<uint32_t>(addAligned(std::bit_cast<float>(c), x, y, k, [](int i) { return i; }, adder));
   });
 }
 

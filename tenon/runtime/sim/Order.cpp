@@ -40,7 +40,8 @@ void completeBarrier(Thread &last, uint32_t place, int id, NamedBarrier &named) 
       launch.wake(*thread);
   }
   // Once all threads have met, what lies behind them can race with nothing.
-  if (named.waiting.size() == block.threads.size() && !block.touchedRemotely)
+  // (Units may still be at work, and want their fences.)
+  if (named.waiting.size() == block.threads.size() && !block.touchedRemotely && !launch.request().program.asynchronous)
     block.shadow.forget();
   named.waiting.clear();
   named.instructions.clear();
@@ -148,13 +149,14 @@ void afterExit(Thread &thread) {
   if (!thread.arrivedThisPhase)
     --cluster.notArrived; // those that have exited are not waited for
   completeClusterPhase(launch, cluster);
+  endBulkCopies(thread);
   if (!block.touchedRemotely || !launch.checks())
     return;
   block.exits.add(thread.clock);
   if (block.live)
     return;
   const Ticks known = *block.exits.knowledge().ticks;
-  for (size_t other = 0; other < known.size(); ++other)
+  for (size_t other = 0; other < block.remote.size(); ++other)
     if (block.remote[other].count > known[other]) {
       launch.find(Kind::race, block.remote[other].place, block.remote[other].place, [&] {
         return "race: " + launch.threadName(cluster.id, other) + " touches the shared memory of block " +
@@ -167,20 +169,19 @@ void afterExit(Thread &thread) {
 
 //===--- mbarriers ------------------------------------------------------------------------------------------------===//
 
-namespace {
-
-/// The object at an address that the thread may use; what is not one ends the launch.
-Mbarrier &mbarrierAt(Thread &thread, uint32_t place, uint32_t address) {
+Mbarrier &mbarrierAt(Thread &thread, uint32_t place, Block &block, uint32_t address) {
   Launch &launch = *thread.launch;
-  auto found = thread.block->mbarriers.find(address);
-  if (found == thread.block->mbarriers.end()) {
+  auto found = block.mbarriers.find(address);
+  if (found == block.mbarriers.end()) {
     launch.find(Kind::misuse, place, place, [&] {
       return "misuse: " + thread.name() + " uses an mbarrier at byte " + std::to_string(address) +
-             " of shared memory" + launch.at(place) + ", where none has been made yet";
+             (&block == thread.block ? " of shared memory"
+                                     : " of block " + std::to_string(block.id) + "'s shared memory") +
+             launch.at(place) + ", where none has been made yet";
     });
     launch.stop(thread);
   }
-  touchShared(thread, place, *thread.block, address, 8, Touch::object, {});
+  touchShared(thread, place, block, address, 8, Touch::object, {});
   return found->second;
 }
 
@@ -194,6 +195,8 @@ void completePhase(Launch &launch, Mbarrier &mbarrier) {
     launch.wake(*thread);
   mbarrier.waiting.clear();
 }
+
+namespace {
 
 void checkArrival(Thread &thread, uint32_t place, uint32_t address, const Mbarrier &mbarrier) {
   if (mbarrier.pending > 0)
@@ -229,24 +232,28 @@ void mbarrierInit(Thread *thread, uint32_t place, uint32_t address, int32_t coun
     return;
   Mbarrier &mbarrier = block.mbarriers[address];
   mbarrier.expected = mbarrier.pending = count;
+  mbarrier.unit = block.firstMbarrierUnit + block.madeMbarriers++ % Block::mbarrierUnits;
 }
 
-void mbarrierArrive(Thread *thread, uint32_t place, uint32_t address, int64_t bytes) {
+void mbarrierArrive(Thread *thread, uint32_t place, uint32_t address, int64_t bytes, int32_t space) {
   Launch &launch = *thread->launch;
   launch.step(*thread, place);
-  Mbarrier &mbarrier = mbarrierAt(*thread, place, address);
+  Block *block = resolve(*thread, place, Space(space), address);
+  if (!block)
+    launch.stop(*thread);
+  Mbarrier &mbarrier = mbarrierAt(*thread, place, *block, address);
   checkArrival(*thread, place, address, mbarrier);
   if (bytes > 0)
     mbarrier.bytes += bytes;
   mbarrier.collected.add(thread->clock);
   ++thread->clock.own;
-  arrive(*thread->block, mbarrier);
+  arrive(*block, mbarrier);
 }
 
 void mbarrierWait(Thread *thread, uint32_t place, uint32_t address, int32_t parity) {
   Launch &launch = *thread->launch;
   launch.step(*thread, place);
-  Mbarrier &mbarrier = mbarrierAt(*thread, place, address);
+  Mbarrier &mbarrier = mbarrierAt(*thread, place, *thread->block, address);
   if (parity != 0 && parity != 1)
     launch.find(Kind::misuse, place, place, [&] {
       return "misuse: " + thread->name() + " waits for phase parity " + std::to_string(parity) + launch.at(place) +
@@ -262,7 +269,7 @@ void mbarrierWait(Thread *thread, uint32_t place, uint32_t address, int32_t pari
 
 void cpAsyncArrive(Thread *thread, uint32_t place, uint32_t address) {
   thread->launch->step(*thread, place);
-  Mbarrier &mbarrier = mbarrierAt(*thread, place, address);
+  Mbarrier &mbarrier = mbarrierAt(*thread, place, *thread->block, address);
   if (thread->copies.empty())
     checkArrival(*thread, place, address, mbarrier);
   thread->arrivals.push_back({thread->nextCopy, address, thread->clock.snapshot(), thread->clock.own});
@@ -275,6 +282,8 @@ void cpAsyncArrive(Thread *thread, uint32_t place, uint32_t address) {
 
 void fence(Thread *thread, uint32_t place, int32_t kind) {
   thread->launch->step(*thread, place);
+  if (FenceKind(kind) == FenceKind::proxyAsync && thread->launch->checks())
+    thread->clock.fenceProxies();
   // Order within a block comes from its barriers alone; between blocks, from fences of the device around atomics.
   if (FenceKind(kind) != FenceKind::device || !thread->launch->checks())
     return;
@@ -286,6 +295,13 @@ void fence(Thread *thread, uint32_t place, int32_t kind) {
   }
   thread->fenced = thread->clock.snapshot();
   ++thread->clock.own;
+}
+
+void startEarly(Thread *thread, uint32_t) { thread->startedEarly = true; }
+
+void awaitEarlierLaunches(Thread *thread, uint32_t place) {
+  thread->launch->step(*thread, place);
+  thread->startedEarly = false;
 }
 
 } // namespace tenon::sim

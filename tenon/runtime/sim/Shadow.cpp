@@ -94,18 +94,39 @@ template <class Visit> void SharedShadow::visit(uint32_t address, uint32_t bytes
 
 Conflict SharedShadow::judgeWrite(const Cell &cell, const ThreadClock &clock) const {
   if (cell.count && !clock.knows(cell.writer, cell.count))
-    return {true, true, 0, cell.writer, cell.place};
+    return {true, true, false, 0, cell.writer, cell.place};
   if (cell.reads != ReadSets::empty)
     if (const ReadSets::Node *read = reads_.unordered(cell.reads, clock))
-      return {true, false, 0, read->thread, read->place};
+      return {true, false, false, 0, read->thread, read->place};
   return {};
+}
+
+Conflict SharedShadow::probeAsync(uint32_t address, uint32_t bytes, const ThreadClock &clock, bool writes) {
+  Conflict conflict;
+  visit(address, bytes, [&](Cell &cell) {
+    if (conflict.found)
+      return;
+    if (writes)
+      conflict = judgeWrite(cell, clock);
+    else if (cell.count && !clock.knows(cell.writer, cell.count))
+      conflict = {true, true, false, 0, cell.writer, cell.place};
+    if (!conflict.found && cell.count && cell.writer < threads_ && !clock.knowsFenced(cell.writer, cell.count))
+      conflict = {true, true, true, 0, cell.writer, cell.place};
+  });
+  return conflict;
+}
+
+void SharedShadow::setRead(uint32_t address, uint32_t bytes, const ThreadClock &clock, uint32_t place) {
+  visit(address, bytes, [&](Cell &cell) { cell.reads = reads_.add(cell.reads, clock, place); });
+  if (reads_.size() > (1 << 20))
+    compactReads();
 }
 
 Conflict SharedShadow::read(uint32_t address, uint32_t bytes, const ThreadClock &clock, uint32_t place) {
   Conflict conflict;
   visit(address, bytes, [&](Cell &cell) {
     if (cell.count && !clock.knows(cell.writer, cell.count))
-      conflict = {true, true, 0, cell.writer, cell.place};
+      conflict = {true, true, false, 0, cell.writer, cell.place};
     cell.reads = reads_.add(cell.reads, clock, place);
   });
   if (reads_.size() > (1 << 20))
@@ -173,7 +194,7 @@ Conflict GlobalShadow::read(int64_t address, uint32_t bytes, const ThreadClock &
   Conflict conflict;
   visit(found->second, address, bytes, [&](Cell &cell) {
     if (!isOrdered(cell, clock, cluster))
-      conflict = {true, true, cell.cluster, cell.writer, cell.place};
+      conflict = {true, true, false, cell.cluster, cell.writer, cell.place};
   });
   return conflict;
 }
@@ -186,7 +207,7 @@ GlobalShadow::Earlier GlobalShadow::write(int64_t address, uint32_t bytes, const
   Earlier earlier;
   visit(page, address, bytes, [&](Cell &cell) {
     if (!isOrdered(cell, clock, cluster))
-      earlier = {{true, true, cell.cluster, cell.writer, cell.place}, cell.atomic};
+      earlier = {{true, true, false, cell.cluster, cell.writer, cell.place}, cell.atomic};
     cell = {clock.own, place, static_cast<uint32_t>(cluster), static_cast<uint16_t>(clock.self), atomic};
   });
   return earlier;

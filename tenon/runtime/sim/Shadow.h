@@ -15,6 +15,7 @@ namespace tenon::sim {
 struct Conflict {
   bool found = false;
   bool wrote = false; ///< else it read
+  bool unfenced = false; ///< it is ordered, but for the proxy fence that an asynchronous access needs
   int64_t cluster = 0;
   uint32_t thread = 0; ///< in its cluster
   uint32_t place = 0;
@@ -50,12 +51,17 @@ private:
 /// One block's shared memory.
 class SharedShadow {
 public:
-  explicit SharedShadow(int64_t bytes) : pages_((bytes + pageBytes - 1) / pageBytes) {}
+  /// Writers from number `threads` on are asynchronous units.
+  SharedShadow(int64_t bytes, uint32_t threads) : pages_((bytes + pageBytes - 1) / pageBytes), threads_(threads) {}
 
   Conflict read(uint32_t address, uint32_t bytes, const ThreadClock &clock, uint32_t place);
   Conflict write(uint32_t address, uint32_t bytes, const ThreadClock &clock, uint32_t place);
   /// What a write would conflict with; changes nothing.
   Conflict probeWrite(uint32_t address, uint32_t bytes, const ThreadClock &clock);
+  /// What an access of an asynchronous unit that starts now would conflict with; changes nothing.
+  Conflict probeAsync(uint32_t address, uint32_t bytes, const ThreadClock &clock, bool writes);
+  /// A read that was judged before.
+  void setRead(uint32_t address, uint32_t bytes, const ThreadClock &clock, uint32_t place);
   /// A write that was judged before, by the thread of that number at that count.
   void setWrite(uint32_t address, uint32_t bytes, uint32_t thread, uint32_t count, uint32_t place);
   /// Everything so far is ordered before everything to come.
@@ -78,6 +84,7 @@ private:
   void compactReads();
 
   std::vector<Page> pages_;
+  uint32_t threads_;
   ReadSets reads_;
   uint64_t generation_ = 1;
 };

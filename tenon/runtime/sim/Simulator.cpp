@@ -11,6 +11,11 @@
 #include <cstring>
 
 namespace tenon::sim {
+namespace {
+
+constexpr int registersOfBlock = 64 << 10;
+
+} // namespace
 
 SimProgram simProgram(void *thread, const void *places, const void *shape) {
   SimProgram program;
@@ -19,6 +24,7 @@ SimProgram simProgram(void *thread, const void *places, const void *shape) {
   program.threads = static_cast<int>(numbers[0]);
   program.cluster = static_cast<int>(numbers[1]);
   program.sharedBytes = numbers[2];
+  program.asynchronous = numbers[3] != 0;
   for (const char *text = static_cast<const char *>(places); *text; text += std::strlen(text) + 1)
     program.places.emplace_back(text);
   return program;
@@ -93,8 +99,11 @@ bool Launch::admitCluster() {
     return false;
   auto cluster = std::make_unique<Cluster>();
   cluster->id = nextCluster_++;
-  int all = program.threads * program.cluster;
-  auto nothing = std::make_shared<const Ticks>(all);
+  int all = program.threads * program.cluster, warpgroups = program.threads / 128;
+  // Each block has a unit for each warpgroup and for each mbarrier: see Clock.h.
+  uint32_t units = program.asynchronous ? warpgroups + Block::mbarrierUnits : 0;
+  cluster->ticks = all + units * program.cluster;
+  auto nothing = std::make_shared<const Ticks>(cluster->ticks);
   cluster->live = cluster->notArrived = all;
   for (int rank = 0; rank < program.cluster; ++rank) {
     auto block = std::make_unique<Block>(program.sharedBytes, all);
@@ -109,6 +118,7 @@ bool Launch::admitCluster() {
       thread->threadId = number;
       thread->blockId = static_cast<int32_t>(block->id);
       thread->clusterRank = rank;
+      thread->gridSize = static_cast<int32_t>(launch_.blocks);
       thread->launch = this;
       thread->cluster = cluster.get();
       thread->block = block.get();
@@ -121,6 +131,14 @@ bool Launch::admitCluster() {
       thread->fiber.start(thread->stack, &runThread, thread.get());
       ready_.push_back(thread.get());
       block->threads.push_back(std::move(thread));
+    }
+    block->firstMbarrierUnit = all + units * rank + warpgroups;
+    block->warpgroups.resize(warpgroups);
+    for (int group = 0; group < warpgroups; ++group) {
+      block->warpgroups[group].unit = all + units * rank + group;
+      block->warpgroups[group].registers = std::min(256, registersOfBlock / program.threads / 8 * 8);
+      for (int member = 0; member < 128; ++member)
+        block->warpgroups[group].threads[member] = block->threads[128 * group + member].get();
     }
     cluster->blocks.push_back(std::move(block));
   }
@@ -219,6 +237,10 @@ void Launch::threadExits(Thread &thread) {
 }
 
 void Launch::hurrySomeCopy(Thread &thread) {
+  if (auto &transfers = thread.cluster->transfers; !transfers.empty() && random() % 64 == 0)
+    completeTransfer(*this, *thread.cluster, random() % transfers.size());
+  if (thread.copies.empty())
+    return;
   if (random() % 8 == 0)
     moveCopy(thread, thread.copies[random() % thread.copies.size()]);
   if (!thread.arrivals.empty() && random() % 8 == 0)
@@ -226,6 +248,11 @@ void Launch::hurrySomeCopy(Thread &thread) {
 }
 
 bool Launch::completeSomeArrival() {
+  for (auto &[id, cluster] : clusters_)
+    if (auto &transfers = cluster->transfers; !transfers.empty()) {
+      completeTransfer(*this, *cluster, seeded() ? random() % transfers.size() : 0);
+      return true;
+    }
   for (auto &[id, cluster] : clusters_)
     for (auto &block : cluster->blocks)
       for (auto &thread : block->threads)
@@ -245,7 +272,15 @@ std::string Launch::at(uint32_t place) const {
 }
 
 std::string Launch::threadName(int64_t cluster, uint32_t thread) const {
-  int threads = launch_.program.threads;
+  int threads = launch_.program.threads, all = threads * launch_.program.cluster;
+  if (thread >= static_cast<uint32_t>(all)) { // a unit: see admitCluster
+    uint32_t units = threads / 128 + Block::mbarrierUnits, unit = (thread - all) % units;
+    std::string block = " of block " + std::to_string(cluster * launch_.program.cluster + (thread - all) / units);
+    if (unit >= static_cast<uint32_t>(threads / 128))
+      return "an asynchronous copy" + block;
+    return "the matrix unit of threads " + std::to_string(128 * unit) + " to " + std::to_string(128 * unit + 127) +
+           block;
+  }
   return "thread " + std::to_string(thread % threads) + " of block " +
          std::to_string(cluster * launch_.program.cluster + thread / threads);
 }
@@ -262,8 +297,17 @@ void Launch::find(Kind kind, uint32_t place, uint32_t otherPlace, const std::fun
   }
 }
 
+void Launch::checkAwaited(Thread &thread, uint32_t place, const char *what) {
+  if (thread.startedEarly && checks()) [[unlikely]]
+    find(Kind::misuse, place, place, [&] {
+      return "misuse: " + thread.name() + " " + what + " global memory" + at(place) +
+             ", and has not waited for the kernels before this one";
+    });
+}
+
 bool Launch::checkGlobal(Thread &thread, uint32_t place, int64_t address, uint32_t bytes, bool writes,
                          const char *what) {
+  checkAwaited(thread, place, what);
   auto fits = [&](const MemoryRange &range) {
     return address >= range.address && address - range.address <= range.bytes - static_cast<int64_t>(bytes);
   };
@@ -350,6 +394,11 @@ void Launch::reportDeadlock() {
         who += (who.empty() ? "" : "; ") + ("threads " + intervals(threads)) + " of block " +
                std::to_string(block->id) + " wait at " + where.second + at(where.first);
       }
+      for (auto &[address, mbarrier] : block->mbarriers)
+        if (mbarrier.bytes && !mbarrier.waiting.empty())
+          who += "; the mbarrier at byte " + std::to_string(address) + " of block " + std::to_string(block->id) +
+                 (mbarrier.bytes > 0 ? " expects " + std::to_string(mbarrier.bytes) + " bytes more"
+                                     : " has got " + std::to_string(-mbarrier.bytes) + " bytes too many");
       if (!exited.empty())
         who += "; threads " + intervals(exited) + " of block " + std::to_string(block->id) + " have exited";
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "tenon/runtime/sim/TensorMap.h"
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -9,12 +11,13 @@
 /// Runs the threads of a GPU kernel as fibers on the CPU, and watches them.
 ///
 /// A thread runs until it has to wait for another. What the GPU leaves open is decided here: asynchronous copies move
-/// their bytes at the latest moment that is legal, and threads run in the order of their numbers; with a seed, both are
-/// random. Whether two accesses are a race does not depend on that: it is decided by the order that barriers give
-/// (vector clocks, see Clock.h), not by the order in which they happened to run.
+/// their bytes, and asynchronous multiplications read theirs, at the latest moment that is legal, and threads run in
+/// the order of their numbers; with a seed, both are random. Whether two accesses are a race does not depend on that:
+/// it is decided by the order that barriers give (vector clocks, see Clock.h), not by the order in which they happened
+/// to run.
 ///
-/// Numbers are an H200's bit for bit (mma too: see Mma.cpp), with two exceptions: nvidia.approx gives the correctly
-/// rounded value, and the bits of a NaN that arithmetic on the CPU gives are the CPU's.
+/// Numbers are an H200's bit for bit (mma and wgmma too: see Mma.cpp), with two exceptions: nvidia.approx gives the
+/// correctly rounded value, and the bits of a NaN that arithmetic on the CPU gives are the CPU's.
 namespace tenon::sim {
 
 struct ThreadHeader;
@@ -25,6 +28,7 @@ struct SimProgram {
   int threads = 32; ///< of a block: a multiple of 32
   int cluster = 1;  ///< blocks of a cluster
   int64_t sharedBytes = 0;
+  bool asynchronous = false; ///< it has instructions of the tensor memory accelerator or of wgmma
   std::vector<std::string> places; ///< "file:line"
 };
 /// From the three symbols of a linked object.
@@ -54,7 +58,7 @@ struct SimOptions {
 struct SimLaunch {
   SimProgram program;
   int64_t blocks = 1; ///< a multiple of the cluster
-  std::span<const int64_t> words;
+  std::span<const int64_t> words; ///< the function's arguments, then the address of a TensorMap for each tensor map
   std::vector<MemoryRange> memory;
   SimOptions options;
 };

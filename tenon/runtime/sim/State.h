@@ -20,6 +20,7 @@ namespace tenon::sim {
 class Launch;
 struct Block;
 struct Cluster;
+struct Thread;
 struct Warp;
 
 /// The bytes of shared memory that the compiler said an instruction touches; none when end < 0.
@@ -44,6 +45,62 @@ struct DeferredArrival {
   uint32_t count; ///< of its thread's clock when it was issued
 };
 
+/// One box on its way from global memory into the shared memory of one block.
+struct Transfer {
+  Block *block; ///< where it goes
+  const TensorMap *map;
+  int32_t coordinates[5];
+  uint32_t shared, mbarrier, thread, place;
+};
+
+/// One box on its way from shared to global memory.
+struct BulkStore {
+  int64_t sequence; ///< number among its thread's
+  const TensorMap *map;
+  int32_t coordinates[5];
+  uint32_t shared, place;
+  bool read = false;          ///< `bytes` hold what was in shared memory
+  std::vector<uint8_t> bytes; ///< of the box
+};
+
+/// One wgmma that is not complete.
+struct Multiplication {
+  int64_t sequence; ///< number among its warpgroup's
+  OperandType a, b;
+  int n;
+  bool transA, transB, accumulates, fromRegisters, valid;
+  uint64_t descriptorA, descriptorB;
+  std::vector<uint32_t> registers; ///< of a, four of each thread
+  uint32_t accumulators;           ///< key in Warpgroup::accumulators
+  uint32_t place;
+  Knowledge known; ///< to all threads when it started
+};
+
+/// Accumulators that no thread may read: what their registers hold instead names this object.
+struct Accumulators {
+  int n;
+  int64_t sequence; ///< of the last multiplication into them
+  uint32_t place;
+  std::vector<uint32_t> values; ///< 64 x n
+};
+
+struct Warpgroup {
+  Thread *threads[128];
+  int arrived = 0;
+  uint32_t instruction = 0; ///< that those are at
+  bool fenced = false;      ///< registers may be used by a wgmma
+  std::deque<Multiplication> multiplications;
+  std::deque<int64_t> groups; ///< for each committed group the first multiplication after it
+  int64_t next = 0;
+  std::map<uint32_t, Accumulators> accumulators;
+  std::map<uint32_t, uint32_t> given; ///< by key: the place of accumulators that a wait has given back
+  uint32_t nextAccumulators = 0;
+  uint32_t unit = 0, count = 1; ///< the matrix unit as a thread: see Clock.h
+  int registers = 0;            ///< of each thread
+  int wanted = 0;               ///< registers that it waits for
+  Thread *waiting = nullptr;    ///< for them
+};
+
 struct Thread : ThreadHeader {
   Launch *launch = nullptr;
   Cluster *cluster = nullptr;
@@ -55,6 +112,7 @@ struct Thread : ThreadHeader {
   void *stack = nullptr;
 
   bool exited = false;
+  bool startedEarly = false; ///< and has not waited for the kernels before this one yet
   const char *waitsAt = nullptr; ///< "a shuffle": what it waits for, if it does
   uint32_t waitsPlace = 0;
   int64_t operations = 0, slice = 0;
@@ -67,6 +125,10 @@ struct Thread : ThreadHeader {
   std::deque<int64_t> groups; ///< for each committed group the first copy after it
   std::deque<DeferredArrival> arrivals;
   int64_t nextCopy = 0;
+
+  std::deque<BulkStore> stores;
+  std::deque<int64_t> storeGroups; ///< for each committed group the first store after it
+  int64_t nextStore = 0;
 
   bool clusterArrived = false;   ///< at the cluster's barrier, and has not waited yet
   bool arrivedThisPhase = false; ///< the phase that is still open
@@ -94,6 +156,7 @@ struct Mbarrier {
   int64_t expected = 0, pending = 0; ///< arrivals of a phase, and those still to come
   int64_t bytes = 0;                 ///< of asynchronous copies still to come
   int64_t phase = 0;
+  uint32_t unit = 0, count = 1; ///< the copies that complete here as a thread: see Clock.h
   Gathering collected;
   Knowledge completed;
   std::vector<Thread *> waiting;
@@ -101,14 +164,16 @@ struct Mbarrier {
 
 struct Block {
   Block(int64_t sharedBytes, int threads)
-      : memory(sharedBytes, 0xff), written(sharedBytes), pending((sharedBytes + 3) / 4), shadow(sharedBytes),
-        remote(threads) {}
+      : memory(sharedBytes, 0xff), written(sharedBytes), pending((sharedBytes + 3) / 4),
+        pendingReads((sharedBytes + 15) / 16), shadow(sharedBytes, threads), remote(threads) {}
 
   Cluster *cluster = nullptr;
   int64_t id = 0;
   int rank = 0;
   std::vector<std::unique_ptr<Thread>> threads;
   std::vector<Warp> warps;
+  std::vector<Warpgroup> warpgroups; ///< the whole ones
+  int freeRegisters = 0;
   int live = 0;
 
   std::vector<uint8_t> memory;  ///< starts as NaN of every format
@@ -118,9 +183,16 @@ struct Block {
   };
   std::vector<Pending> pending; ///< by word of 4 bytes: the copy that will write it
   int64_t pendingCopies = 0;
+  struct PendingReads {
+    uint32_t count = 0, thread = 0, place = 0; ///< thread and place of the last one
+  };
+  std::vector<PendingReads> pendingReads; ///< by 16 bytes: asynchronous reads that may still happen
   SharedShadow shadow;
   NamedBarrier barriers[16];
   std::map<uint32_t, Mbarrier> mbarriers;
+  uint32_t firstMbarrierUnit = 0, madeMbarriers = 0;
+  /// More mbarriers share units: a copy to one then counts as known to who waits for another.
+  static constexpr uint32_t mbarrierUnits = 32;
 
   // Accesses of other blocks of the cluster: of each of its threads the count and place of the last one.
   struct Remote {
@@ -142,6 +214,9 @@ struct Cluster {
   Knowledge completed;
   std::vector<Thread *> waiting;
 
+  std::deque<Transfer> transfers; ///< that are not complete
+  uint32_t ticks = 0;             ///< threads and units
+
   Thread &thread(uint32_t number) const {
     const auto &threads = blocks.front()->threads;
     return *blocks[number / threads.size()]->threads[number % threads.size()];
@@ -160,7 +235,7 @@ public:
   void step(Thread &thread, uint32_t place) {
     if (++thread.operations > launch_.options.maxOperations) [[unlikely]]
       endless(thread, place);
-    if (seeded() && !thread.copies.empty()) [[unlikely]]
+    if (seeded() && !(thread.copies.empty() && thread.cluster->transfers.empty())) [[unlikely]]
       hurrySomeCopy(thread);
   }
   /// At an instruction in which a thread may wait for what another does, without the hardware's help.
@@ -187,6 +262,8 @@ public:
   std::string at(uint32_t place) const; ///< " at file:line"
   std::string threadName(int64_t cluster, uint32_t thread) const;
 
+  /// Global memory may belong to the kernels before this one.
+  void checkAwaited(Thread &thread, uint32_t place, const char *what);
   /// False after a finding.
   bool checkGlobal(Thread &thread, uint32_t place, int64_t address, uint32_t bytes, bool writes, const char *what);
 
@@ -233,19 +310,33 @@ void completeCopies(Thread &thread, int64_t sequence, uint32_t count);
 
 /// One arrival at an mbarrier that exists.
 void arrive(Block &block, Mbarrier &mbarrier);
+/// Ends the phase of an mbarrier if nothing is missing.
+void completePhase(Launch &launch, Mbarrier &mbarrier);
+/// The mbarrier at an address of a block; what is not one ends the launch.
+Mbarrier &mbarrierAt(Thread &thread, uint32_t place, Block &block, uint32_t address);
 void afterExit(Thread &thread);
 
 //===--- Memory (Memory.cpp) --------------------------------------------------------------------------------------===//
 
 /// Judges a read of global memory. False when the bytes must not be touched.
 bool readGlobal(Thread &thread, uint32_t place, int64_t address, uint32_t bytes, const char *what);
+/// Judges a write of global memory, and does it.
+void writeGlobal(Thread &thread, uint32_t place, int64_t address, uint32_t bytes, const void *value, const char *what);
 
-enum class Touch { read, write, asyncWrite, object };
+/// unitRead, unitWrite: of an asynchronous unit, 16 bytes each, that starts now and is remembered when it is complete.
+enum class Touch { read, write, asyncWrite, object, unitRead, unitWrite };
 
 /// The block that an address of shared memory belongs to and the address there, or null after a finding.
 Block *resolve(Thread &thread, uint32_t place, Space space, uint32_t &address);
-/// Judges an access and remembers it. False after a finding that forbids to touch the bytes.
+/// Judges an access and remembers it. False after a finding that forbids to touch the bytes. `clock`: what is known to
+/// those who make it, if not what is to the thread.
 bool touchShared(Thread &thread, uint32_t place, Block &block, uint32_t address, uint32_t bytes, Touch touch,
-                 Window window);
+                 Window window, const ThreadClock *clock = nullptr);
+
+//===--- Bulk copies (Bulk.cpp) -----------------------------------------------------------------------------------===//
+
+void completeTransfer(Launch &launch, Cluster &cluster, size_t index);
+/// What an exit leaves undone: copies to its block, if it was the last thread there, and from it.
+void endBulkCopies(Thread &thread);
 
 } // namespace tenon::sim

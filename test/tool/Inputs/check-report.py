@@ -9,7 +9,9 @@ def refuse(constant):
 
 
 report = json.load(sys.stdin, parse_constant=refuse)
-assert list(report) == ["tenon", "command", "machine", "results"], list(report)
+fields = list(report)
+assert fields[:6] == ["schema", "tenon", "command", "commit", "machine", "conditions"], fields
+assert fields[-1] == "results", fields
 assert report["command"] == sys.argv[1], report["command"]
 for field in ("cpu", "processors", "caches", "isa_levels", "memory_bytes", "llvm", "gpus"):
     assert field in report["machine"], field

@@ -119,6 +119,35 @@ TEST_F(ExpandMath, ReplacesInsideRegionsAndChains) {
   EXPECT_EQ(counts.count("math.exp") + counts.count("math.log"), 0u);
 }
 
+/// 1 + erf(x) is cheaper than erf(x), whichever side the 1 stands on; not where somebody wants erf(x) itself, or the
+/// sum is another one.
+TEST_F(ExpandMath, SumsWithOne) {
+  auto cost = [&](const std::string &source) {
+    int total = 0;
+    for (auto &[op, count] : countOps(*expand(source))) {
+      EXPECT_TRUE(op != "math.erf" && op != "math.tanh") << source;
+      if ((op.starts_with("arith.") || op.starts_with("math.")) && op != "arith.constant" && op != "arith.bitcast")
+        total += count;
+    }
+    return total;
+  };
+  for (std::string name : {"erf", "tanh"})
+    for (std::string type : {"f32", "vector<16xf32>"}) {
+      auto sum = [&](const std::string &operands, const std::string &constant = "1.0", const std::string &more = "") {
+        std::string value = type == "f32" ? constant : "dense<" + constant + ">";
+        return "func.func @f(%x: " + type + ") -> " + type + " { %one = arith.constant " + value + " : " + type +
+               " %y = math." + name + " %x : " + type + " %s = arith.addf " + operands + " : " + type + more +
+               " return %s : " + type + " }";
+      };
+      int alone = cost(function(name, type));
+      EXPECT_LT(cost(sum("%one, %y")), alone) << name << " " << type;
+      EXPECT_LT(cost(sum("%y, %one")), alone) << name << " " << type;
+      EXPECT_GT(cost(sum("%one, %y", "2.0")), alone);
+      EXPECT_GT(cost(sum("%y, %y")), alone);
+      EXPECT_GT(cost(sum("%one, %y", "1.0", " %p = arith.mulf %s, %y : " + type)), alone);
+    }
+}
+
 /// How much code a function costs (constants and reinterpretations are free): kernels must stay small. docs/maths.md
 /// gives the same numbers.
 TEST_F(ExpandMath, OperationCounts) {

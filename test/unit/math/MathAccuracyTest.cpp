@@ -382,4 +382,44 @@ template <class T> void checkSpecialValues() {
 TEST(MathSpecialValues, F32) { checkSpecialValues<float>(); }
 TEST(MathSpecialValues, F64) { checkSpecialValues<double>(); }
 
+/// 1 + erf and 1 + tanh as one function each: their error is that of the sum, in absolute terms, and special values are
+/// the sum's.
+TEST(MathSums, AreAsGoodAsTheSum) {
+  HostArithmetic host;
+  double erfError = 0, tanhError = 0, tanhRelative = 0;
+  auto measure = [&](float x) {
+    double erfExact = std::erfc(-static_cast<double>(x)), tanhExact = 2 / (1 + std::exp(-2 * static_cast<double>(x)));
+    erfError = std::max(erfError, std::abs(onePlusErf(host, x) - erfExact));
+    double tanhOff = std::abs(onePlusTanh(host, x) - tanhExact);
+    tanhError = std::max(tanhError, tanhOff);
+    if (x > -40) // above the subnormals
+      tanhRelative = std::max(tanhRelative, tanhOff / tanhExact);
+  };
+  std::mt19937 generator(1);
+  std::normal_distribution<float> normal(0, 2);
+  for (int i = 0; i < 2'000'000; ++i)
+    measure(normal(generator));
+  for (float x = 1e-30f; x < 1e30f; x *= 1.01f) {
+    measure(x);
+    measure(-x);
+  }
+  std::printf("1 + erf %.2f, 1 + tanh %.2f times 2^-24; 1 + tanh relative to it %.2f times 2^-24\n", erfError * 0x1p24,
+              tanhError * 0x1p24, tanhRelative * 0x1p24);
+  EXPECT_LE(erfError, 2.5 * 0x1p-24);
+  EXPECT_LE(tanhError, 4 * 0x1p-24);
+  EXPECT_LE(tanhRelative, 5 * 0x1p-24);
+
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (auto *sum : {+[](HostArithmetic &a, float x) { return onePlusErf(a, x); },
+                    +[](HostArithmetic &a, float x) { return onePlusTanh(a, x); }}) {
+    EXPECT_EQ(sum(host, infinity), 2);
+    EXPECT_EQ(sum(host, -infinity), 0);
+    EXPECT_EQ(sum(host, 0.0f), 1);
+    EXPECT_EQ(sum(host, -0.0f), 1);
+    EXPECT_EQ(sum(host, std::numeric_limits<float>::max()), 2);
+    EXPECT_EQ(sum(host, -std::numeric_limits<float>::max()), 0);
+    EXPECT_TRUE(std::isnan(sum(host, std::numeric_limits<float>::quiet_NaN())));
+  }
+}
+
 } // namespace

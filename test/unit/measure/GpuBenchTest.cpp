@@ -3,10 +3,12 @@
 // RepeatedProblem on the CPU, where kernels really run; bursts over the fake driver, where they do not.
 #include "tenon/base/Error.h"
 #include "tenon/measure/GpuBench.h"
+#include "tenon/measure/Rotation.h"
 #include "tenon/verify/Values.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 using namespace tenon;
@@ -87,6 +89,29 @@ TEST_F(Gpu, SetsExceedTheCache) {
   EXPECT_EQ(setsToExceedCache(3 * cache, Device::cuda(0)), 1u);
   size_t sets = setsToExceedCache(cache / 4, Device::cuda(0));
   EXPECT_GT((sets - 1) * (cache / 4), 2 * cache);
+}
+
+TEST_F(Gpu, ArgumentsRotateOnTheDevice) {
+  Device device = Device::cuda(0);
+  Tensor whole = Tensor::empty(DType::f32, {6, 8});
+  whole.fillRandom(1, -2, 2);
+  Arguments arguments = {whole.slice(1, 2, 4), 3, whole.slice(0, 5, 6, -1), Tensor::empty(DType::f32, {0, 4})};
+  Rotation rotation(arguments, {.device = device, .cacheBytes = 1000, .maxSets = 3});
+  EXPECT_EQ(rotation.sets(), 3u);
+  const Arguments &first = rotation.next(), &second = rotation.next();
+  for (const Arguments &set : {first, second})
+    for (size_t i : {0, 2, 3}) {
+      const Tensor &copy = set[i].tensor(), &original = arguments[i].tensor();
+      EXPECT_EQ(copy.device(), device);
+      EXPECT_TRUE(std::ranges::equal(copy.strides(), original.strides()) || original.elements() == 0);
+      EXPECT_EQ(valuesOf<float>(copy.to(Device::cpu())), valuesOf<float>(original.clone()));
+    }
+  EXPECT_TRUE(first[0].tensor().overlaps(first[2].tensor())) << "still views of one memory";
+  EXPECT_FALSE(first[0].tensor().overlaps(second[0].tensor()));
+  size_t cache = static_cast<size_t>(cudaProperties(0).l2Bytes);
+  Rotation large({Tensor::empty(DType::u8, {static_cast<int64_t>(cache)})}, {.device = device, .maxBytes = 4 * cache});
+  EXPECT_EQ(large.sets(), 4u) << "by the device's cache";
+  EXPECT_TRUE(large.cold());
 }
 
 TEST_F(Gpu, BurstsOfLaunchesAndOfGraphs) {

@@ -164,6 +164,44 @@ TEST_F(Planted, CopiesThatNobodyWaitsFor) {
   EXPECT_NE(found.find("Product.cpp:2"), std::string::npos) << found;
 }
 
+TEST_F(Planted, TheWaitForTheKernelsBefore) {
+  for (auto [text, views, line] : {std::tuple(normText, normViews, "Norm.cpp:11"),
+                                   std::tuple(productText, productViews, "Product.cpp:21")}) {
+    // Too late: behind the first access, or at the end.
+    for (bool atEnd : {false, true}) {
+      std::string found = findings(text, views, [&](TileCompiler &compiler) {
+        auto wait = nth<nvidia::AwaitEarlierLaunchesOp>(compiler, 0);
+        ASSERT_TRUE(wait);
+        ASSERT_EQ(count<nvidia::AwaitEarlierLaunchesOp>(compiler), 1);
+        Operation *access = nullptr;
+        compiler.program.module->walk([&](Operation *op) {
+          auto load = llvm::dyn_cast<nvidia::LoadOp>(op);
+          if (!access && ((load && load.getSpace() == nvidia::Space::global) || llvm::isa<nvidia::CpAsyncOp>(op)))
+            access = op;
+        });
+        if (atEnd)
+          wait->moveBefore(wait->getBlock()->getTerminator());
+        else
+          wait->moveAfter(wait->getBlock()->findAncestorOpInBlock(*access));
+      });
+      EXPECT_NE(found.find("misuse"), std::string::npos) << found;
+      EXPECT_NE(found.find(std::string("global memory at ") + line), std::string::npos) << found;
+      EXPECT_NE(found.find("has not waited for the kernels before this one"), std::string::npos) << found;
+    }
+  }
+}
+
+TEST_F(Planted, OlderArchitecturesWaitForNobody) {
+  for (const char *architecture : {"sm_80", "sm_89", "sm_90"}) {
+    options.architecture = architecture;
+    bool waits = std::string(architecture) == "sm_90";
+    TileCompiler compiler(normText, normViews, options);
+    EXPECT_EQ(count<nvidia::AwaitEarlierLaunchesOp>(compiler), waits);
+    EXPECT_EQ(count<nvidia::AllowNextLaunchOp>(compiler), waits);
+    EXPECT_EQ(compiler.program.startsEarly, waits);
+  }
+}
+
 TEST_F(Planted, OneStageTooMany) {
   // Waiting for one group fewer than is needed.
   std::string found = findings(productText, productViews, [](TileCompiler &compiler) {

@@ -34,6 +34,10 @@ namespace {
 
 const char *const architectures[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"};
 
+bool runs(const InstructionTest &test, const Architecture &architecture) {
+  return test.minimumArchitecture <= architecture.number && (architecture.specific || !test.specific);
+}
+
 class Ptx : public testing::Test {
 public:
   Ptx() {
@@ -61,7 +65,7 @@ public:
   OwningOpRef<ModuleOp> instructions(const std::string &architecture) {
     OwningOpRef<ModuleOp> all = ModuleOp::create(UnknownLoc::get(&context));
     for (const InstructionTest &test : tenon::test::instructionTests()) {
-      if (test.minimumArchitecture > architectureOf(architecture).number)
+      if (!runs(test, architectureOf(architecture)))
         continue;
       auto one = parse(test.mlir);
       auto function = *one->getOps<func::FuncOp>().begin();
@@ -124,7 +128,8 @@ TEST_F(Ptx, InstructionsAnArchitectureLacksAreRefused) {
       ADD_FAILURE() << test.name << " was not refused";
     } catch (const tenon::InternalError &error) {
       ++refused;
-      EXPECT_HAS(std::string(error.what()), "needs sm_" + std::to_string(test.minimumArchitecture) + ", not sm_80");
+      EXPECT_HAS(std::string(error.what()), "needs sm_" + std::to_string(test.minimumArchitecture) +
+                                                (test.specific ? "a" : "") + ", not sm_80");
     }
   }
   EXPECT_GT(refused, 10);
@@ -230,6 +235,24 @@ TEST_F(Ptx, BarriersAreNeitherDuplicatedNorMoved) {
     nvidia.store global %sum, %out : i32, i64)");
   EXPECT_EQ(count(text, "bar.sync 0;"), 1u) << text;
   EXPECT_EQ(count(text, "bar.sync 1, 32;"), 1u) << text;
+}
+
+TEST_F(Ptx, NothingMovesAcrossTheWaitForEarlierKernels) {
+  std::string text = ptx(R"(
+    nvidia.allow_next_launch
+    %early = nvidia.load global %in : i64 -> i32
+    nvidia.store global %early, %out : i32, i64
+    nvidia.await_earlier_launches
+    %late = nvidia.load global %in : i64 -> i32
+    %both = arith.addi %early, %late : i32
+    nvidia.store global %both, %out : i32, i64)");
+  size_t allowed = text.find("griddepcontrol.launch_dependents;"), waited = text.find("griddepcontrol.wait;");
+  ASSERT_NE(waited, std::string::npos) << text;
+  EXPECT_LT(allowed, text.find("ld.global")) << text;
+  for (const std::string &part : {text.substr(0, waited), text.substr(waited)}) {
+    EXPECT_EQ(count(part, "ld.global"), 1u) << text;
+    EXPECT_EQ(count(part, "st.global"), 1u) << text;
+  }
 }
 
 TEST_F(Ptx, LaunchBounds) {

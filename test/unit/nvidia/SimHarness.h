@@ -78,9 +78,29 @@ private:
   bool writable_;
 };
 
-/// Passes the addresses of the buffers as the function's arguments.
+/// A tensor map of a buffer whose rows are contiguous, sizes and box innermost first.
+inline sim::TensorMap tensorMap(int64_t address, int elementBytes, std::vector<int64_t> sizes, std::vector<int> box,
+                                int swizzleBytes) {
+  sim::TensorMap map;
+  map.address = address;
+  map.elementBytes = elementBytes;
+  map.rank = sizes.size();
+  map.swizzleBytes = swizzleBytes;
+  int64_t stride = elementBytes;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    map.sizes[i] = sizes[i];
+    map.box[i] = box[i];
+    if (i)
+      map.strides[i - 1] = stride;
+    stride *= sizes[i];
+  }
+  return map;
+}
+
+/// Passes the addresses of the buffers, then the numbers, as the function's arguments.
 inline sim::SimReport runSim(const SimKernel &kernel, std::vector<SimBuffer *> buffers, int64_t blocks = 0,
-                             sim::SimOptions options = {}) {
+                             sim::SimOptions options = {}, std::vector<int64_t> numbers = {},
+                             const std::vector<sim::TensorMap> &maps = {}) {
   std::vector<int64_t> words;
   sim::SimLaunch launch;
   launch.program = kernel.program;
@@ -90,6 +110,9 @@ inline sim::SimReport runSim(const SimKernel &kernel, std::vector<SimBuffer *> b
     words.push_back(buffer->address());
     launch.memory.push_back(buffer->range());
   }
+  words.insert(words.end(), numbers.begin(), numbers.end());
+  for (const sim::TensorMap &map : maps)
+    words.push_back(reinterpret_cast<int64_t>(&map));
   launch.words = words;
   return sim::simulate(launch);
 }

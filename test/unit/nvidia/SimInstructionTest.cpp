@@ -32,6 +32,17 @@ const std::map<std::string, std::vector<uint8_t>> &recordedOutputs() {
   return outputs;
 }
 
+std::vector<sim::TensorMap> mapsOf(const InstructionTest &test, SimBuffer &in, SimBuffer &out) {
+  std::vector<sim::TensorMap> maps;
+  for (const TestMap &from : test.maps) {
+    sim::TensorMap map = tensorMap((from.output ? out : in).address() + from.place, from.elementBytes, from.sizes,
+                                   from.box, from.swizzleBytes);
+    std::copy(from.strides.begin(), from.strides.end(), map.strides);
+    maps.push_back(map);
+  }
+  return maps;
+}
+
 class Instruction : public testing::TestWithParam<InstructionTest> {};
 
 TEST_P(Instruction, AgreesWithTheGpu) {
@@ -44,7 +55,7 @@ TEST_P(Instruction, AgreesWithTheGpu) {
     SimBuffer out("out", test.outputBytes);
     sim::SimOptions options;
     options.seed = seed;
-    EXPECT_EQ(runSim(kernel, {&in, &out}, test.cluster, options).text(), "");
+    EXPECT_EQ(runSim(kernel, {&in, &out}, test.cluster, options, {}, mapsOf(test, in, out)).text(), "");
     std::vector<uint8_t> actual(out.data(), out.data() + out.bytes());
     if (seed == 0)
       first = actual;

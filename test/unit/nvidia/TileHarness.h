@@ -153,6 +153,22 @@ struct TileRun {
   }
 };
 
+/// What the launch would encode for a view.
+inline sim::TensorMap mapOf(HostMatrix &view, const lower::KernelInfo::Gpu::TensorMap &wanted) {
+  sim::TensorMap map;
+  map.address = view.memory.address();
+  map.elementBytes = static_cast<int32_t>(view.bytes());
+  map.rank = static_cast<int32_t>(wanted.dims.size());
+  map.swizzleBytes = static_cast<int32_t>(wanted.swizzleBytes);
+  for (size_t d = 0; d < wanted.dims.size(); ++d) {
+    map.sizes[d] = view.sizes()[wanted.dims[d]];
+    map.box[d] = static_cast<int32_t>(wanted.box[d]);
+    if (d > 0)
+      map.strides[d - 1] = view.strides()[wanted.dims[d]] * view.bytes();
+  }
+  return map;
+}
+
 /// One block. Changes the compiler's program.
 inline TileRun runTile(TileCompiler &compiler, const std::vector<HostMatrix *> &views, const TileOptions &options) {
   SimKernel kernel(*compiler.program.module);
@@ -173,6 +189,11 @@ inline TileRun runTile(TileCompiler &compiler, const std::vector<HostMatrix *> &
     words.push_back(buffer->address());
     launch.memory.push_back(buffer->range());
   }
+  std::vector<sim::TensorMap> maps;
+  for (const auto &map : compiler.program.tensorMaps)
+    maps.push_back(mapOf(*views[map.argument], map));
+  for (const sim::TensorMap &map : maps)
+    words.push_back(reinterpret_cast<int64_t>(&map));
   launch.words = words;
   return {sim::simulate(launch).text(), compiler.program.remarks};
 }

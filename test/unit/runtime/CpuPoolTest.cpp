@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -220,6 +221,42 @@ TEST(CpuPool, SeveralCallersAtOnce) {
     caller.join();
   EXPECT_EQ(total.load(), 6 * 20 * 50);
   EXPECT_EQ(failures.load(), 2 * 20);
+}
+
+/// Work known to be over at once is not handed out; work that has become longer is, the next time.
+TEST(CpuPool, PaceKeepsShortWorkWithTheCaller) {
+  CpuPool pool(2);
+  CpuPool::Pace pace;
+  struct Work {
+    std::atomic<int64_t> items = 0;
+    std::atomic<int> calls = 0;
+    std::chrono::microseconds each{0};
+  } work;
+  auto runAll = [&](int64_t count) {
+    work.items = 0;
+    work.calls = 0;
+    pool.run(count, 0, &work, [](void *context, int64_t begin, int64_t end, void *) {
+      auto &w = *static_cast<Work *>(context);
+      auto until = std::chrono::steady_clock::now() + w.each * (end - begin);
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      w.items += end - begin;
+      ++w.calls;
+    }, &pace);
+    EXPECT_EQ(work.items, count);
+    return work.calls.load();
+  };
+  EXPECT_GT(runAll(64), 1); // nothing is known yet
+  EXPECT_GT(pace.secondsEach.load(), 0);
+  pace.secondsEach = 1e-8f; // as after work of nothing, whatever disturbed this one
+  EXPECT_EQ(runAll(64), 1);
+  pace.secondsEach = 1e-8f;
+  EXPECT_GT(runAll(1'000'000'000), 1); // short each, long together
+  work.each = std::chrono::microseconds(50);
+  pace.secondsEach = 1e-8f;
+  EXPECT_EQ(runAll(64), 1);
+  EXPECT_GE(pace.secondsEach.load(), 50e-6f); // seen
+  EXPECT_GT(runAll(64), 1);
 }
 
 } // namespace

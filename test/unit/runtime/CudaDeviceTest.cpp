@@ -255,7 +255,7 @@ TEST_F(CudaDevice, CubinAndAssemblerLog) {
   auto begin = std::chrono::steady_clock::now();
   Cubin cubin = assemble(gpu, kernels, {.verbose = true});
   auto middle = std::chrono::steady_clock::now();
-  Function loaded(Module::fromCubin(gpu, cubin.bytes), "add_one");
+  Function loaded(Module::fromCubin(gpu, cubin.bytes), "add_one", 0, 1, /*parameters=*/2);
   auto end = std::chrono::steady_clock::now();
   auto ms = [](auto time) { return std::chrono::duration<double, std::milli>(time).count(); };
   std::printf("cubin %zu bytes, assembled in %.2f ms, loaded in %.2f ms; %d registers; log: %s\n", cubin.bytes.size(),

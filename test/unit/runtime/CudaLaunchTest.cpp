@@ -6,6 +6,7 @@
 #include "tenon/runtime/LaunchGraph.h"
 #include "tenon/runtime/Stream.h"
 #include "tenon/runtime/cuda/CudaStream.h"
+#include "tenon/runtime/cuda/Driver.h"
 #include "tenon/runtime/cuda/Errors.h"
 #include "tenon/runtime/cuda/Gpu.h"
 #include "tenon/runtime/cuda/Launch.h"
@@ -14,9 +15,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <thread>
+#include <utility>
 
 using namespace tenon;
 using namespace tenon::cuda;
@@ -48,7 +51,7 @@ uint64_t address(const Tensor &tensor) { return reinterpret_cast<uintptr_t>(tens
 
 TEST_F(Cuda, LoadsPtxAndCubin) {
   Gpu &gpu = Gpu::get(0);
-  Function fromPtx(Module::fromPtx(gpu, ptx), "other");
+  Function fromPtx(Module::fromPtx(gpu, ptx), "other", 0, 1, /*parameters=*/3);
   EXPECT_STREQ(fromPtx.name(), "other");
   EXPECT_EQ(fromPtx.attributes().registers, 40);
   EXPECT_EQ(fromPtx.attributes().localBytes, 8);
@@ -61,9 +64,14 @@ TEST_F(Cuda, LoadsPtxAndCubin) {
   EXPECT_TRUE(fake::jitOption(7, value) && value == 3);
   EXPECT_TRUE(fake::jitOption(13, value) && value == 1);
   EXPECT_TRUE(fake::jitOption(0, value) && value == 64);
-  Function fromCubin(Module::fromCubin(gpu, cubin.bytes), "add_one");
+  int questions = fake::calls("cuFuncGetParamInfo");
+  Function fromCubin(Module::fromCubin(gpu, cubin.bytes), "add_one", 0, 1, /*parameters=*/2);
   EXPECT_EQ(fromCubin.parameterBytes(), 16);
+  EXPECT_EQ(fake::calls("cuFuncGetParamInfo"), questions + 1) << "none for what is not there";
   EXPECT_FALSE(fake::jitOption(7, value)) << "there is nothing to assemble";
+  EXPECT_EQ(Function(Module::fromPtx(gpu, ptx), "other").parameterBytes(), -1);
+  EXPECT_HAS(errorOf([&] { Function(Module::fromPtx(gpu, ptx), "other", 0, 1, /*parameters=*/4); }),
+             "kernel 'other' has fewer than 4 parameters");
   EXPECT_HAS(Module::fromPtx(gpu, ptx, {.verbose = true})->log(), "Used 32 registers");
 
   EXPECT_HAS(errorOf([&] { Function(Module::fromPtx(gpu, ptx), "missing"); }),
@@ -110,9 +118,76 @@ TEST_F(Cuda, SharedMemoryAndClusters) {
              "launching kernel 'add_one' (grid 15 x 1 x 1, block 128 x 1 x 1, cluster 8 x 1 x 1, ");
 }
 
+TEST_F(Cuda, LaunchesThatStartEarly) {
+  Gpu &gpu = Gpu::get(0);
+  Function function(Module::fromPtx(gpu, ptx), "other", 100, 2, /*parameters=*/3);
+  Stream stream(Device::cuda(0));
+  uint64_t words[] = {1, 2, 3};
+  LaunchShape shape{{4, 1, 2}, {32, 2, 1}, {1, 1, 1}, 100};
+  auto last = [&](uint32_t cluster, bool startsEarly) {
+    shape.cluster[0] = cluster;
+    shape.startsEarly = startsEarly;
+    launch(function, shape, CudaStream::of(stream), words);
+    fake::Launch last = fake::launches().back();
+    EXPECT_EQ(last.cluster[0], cluster);
+    EXPECT_EQ(last.cluster[1] * last.cluster[2], 1u);
+    EXPECT_EQ(last.grid[0] * 100 + last.grid[1] * 10 + last.grid[2], 412u);
+    EXPECT_EQ(last.block[0] * 10 + last.block[1], 322u);
+    EXPECT_EQ(last.sharedBytes, 100u);
+    EXPECT_EQ(last.words[2], 3u);
+    EXPECT_EQ(last.stream, CudaStream::of(stream).handle());
+    return last.startsEarly;
+  };
+  EXPECT_EQ(last(1, false), 0);
+  EXPECT_EQ(last(2, false), 0);
+  EXPECT_EQ(fake::calls("cuLaunchKernelEx"), 1);
+  EXPECT_EQ(last(1, true), 1);
+  EXPECT_EQ(last(2, true), 1);
+  EXPECT_EQ(fake::calls("cuLaunchKernelEx"), 3);
+  EXPECT_EQ(fake::calls("cuLaunchKernel"), 1);
+  LaunchGraph graph = LaunchGraph::capture(stream, [&] {
+    EXPECT_EQ(last(1, true), 1);
+    EXPECT_EQ(last(2, true), 1);
+  });
+  EXPECT_EQ(graph.nodes(), 2u);
+  fake::failNext("cuLaunchKernelEx", 701);
+  EXPECT_HAS(errorOf([&] { last(1, true); }), "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
+
+  // A driver that has no such call.
+  auto &api = const_cast<DriverApi &>(driverApi());
+  auto kept = std::exchange(api.cuLaunchKernelEx, nullptr);
+  EXPECT_EQ(last(1, true), 0);
+  EXPECT_HAS(errorOf([&] { last(2, true); }), "launching kernel 'other' (grid 4 x 1 x 2");
+  api.cuLaunchKernelEx = kept;
+}
+
+/// In a process of its own, with a driver that does not capture the attribute.
+TEST_F(Cuda, GraphsOfOlderDriversOverlapNothing) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::setenv("FAKE_CUDA_VERSION", "12020", 1);
+  auto tell = [] {
+    Function function(Module::fromPtx(Gpu::get(0), ptx), "other");
+    Stream stream(Device::cuda(0));
+    auto once = [&] {
+      uint64_t words[] = {1, 2, 3};
+      launch(function, {{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0, /*startsEarly=*/true}, CudaStream::of(stream), words);
+      std::fprintf(stderr, "%d ", fake::launches().back().startsEarly);
+    };
+    once();
+    LaunchGraph::capture(stream, [&] {
+      once();
+      once();
+    });
+    once();
+    std::_Exit(3);
+  };
+  EXPECT_EXIT(tell(), testing::ExitedWithCode(3), "1 0 0 1 ");
+  ::unsetenv("FAKE_CUDA_VERSION");
+}
+
 TEST_F(Cuda, PassesParameters) {
   Gpu &gpu = Gpu::get(1);
-  Function function(Module::fromPtx(gpu, ptx), "other");
+  Function function(Module::fromPtx(gpu, ptx), "other", 0, 1, /*parameters=*/3);
   Stream stream(Device::cuda(1));
   CudaStream &raw = CudaStream::of(stream);
   uint64_t words[] = {uint64_t(1) << 40, UINT64_MAX, 42};
@@ -157,6 +232,7 @@ TEST_F(Cuda, LaunchesAllocateNothing) {
   auto both = [&] {
     launch(plain, {{4, 1, 1}, {128, 1, 1}}, raw, words);
     launch(clustered, {{4, 1, 1}, {128, 1, 1}, {2, 1, 1}}, raw, pair);
+    launch(clustered, {{4, 1, 1}, {128, 1, 1}, {2, 1, 1}, 0, /*startsEarly=*/true}, raw, pair);
   };
   both();
   allocations = 0;

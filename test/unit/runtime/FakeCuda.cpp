@@ -12,6 +12,8 @@ void reset() {
   d.deviceCount = devices;
   d.initResult = ok;
   d.memoryLimit = size_t(1) << 32;
+  d.blocksOfMultiprocessor = 2;
+  d.clusters = 60;
   d.failures.clear();
   d.calls.clear();
   d.launchCount = 0;
@@ -21,6 +23,10 @@ void setLazy(bool lazy) { driver().lazy = lazy; }
 void setDeviceCount(int count) { driver().deviceCount = count; }
 void setInitResult(int result) { driver().initResult = result; }
 void setMemoryLimit(size_t bytes) { driver().memoryLimit = bytes; }
+void setOccupancy(int blocksOfMultiprocessor, int clusters) {
+  driver().blocksOfMultiprocessor = blocksOfMultiprocessor;
+  driver().clusters = clusters;
+}
 void failNext(const char *function, int result, bool sticky, int after) {
   std::lock_guard lock(driver().mutex);
   driver().failures.push_back({function, result, sticky, after});
@@ -38,7 +44,7 @@ uint64_t launchCount() { return driver().launchCount; }
 size_t liveBytes() { return driver().used; }
 int violations() { return driver().violations; }
 int functionAttribute(const char *function, int attribute) {
-  auto &f = driver().functions[function];
+  Function *f = driver().lastOfName[function];
   return f && f->set.count(attribute) ? f->set[attribute] : -1;
 }
 uint64_t poolAttribute(int attribute) { return driver().poolAttributes[attribute]; }
@@ -67,7 +73,8 @@ Result cuInit(unsigned) {
   return driver().initResult;
 }
 Result cuDriverGetVersion(int *version) {
-  *version = 13000;
+  const char *chosen = std::getenv("FAKE_CUDA_VERSION");
+  *version = chosen ? std::atoi(chosen) : 13000;
   return ok;
 }
 Result cuGetErrorName(Result error, const char **text) {
@@ -345,7 +352,7 @@ Result cuModuleLoadDataEx(Module **module, const void *image, unsigned count, in
     return failure;
   if (d.jitOptions.count(12))
     std::strcpy(static_cast<char *>(d.jitOptions[3]), "ptxas info    : Used 32 registers\n");
-  *module = new Module{ptx};
+  *module = new Module{ptx, {}};
   d.modules.insert(*module);
   return ok;
 }
@@ -361,12 +368,13 @@ Result cuModuleGetFunction(Function **function, Module *module, const char *name
   size_t at = module->text.find(entry);
   if (at == std::string::npos)
     return notFound;
-  auto &slot = d.functions[name];
-  if (!slot)
-    slot = std::make_unique<Function>();
-  slot->name = name;
-  slot->parameters = countOf(module->text, ".param", at, module->text.find(')', at));
-  *function = slot.get();
+  Function *&found = module->functions[name];
+  if (!found) {
+    found = &d.functions.emplace_back();
+    found->name = name;
+    found->parameters = parametersOf(std::string_view(module->text).substr(at, module->text.find(')', at) - at));
+  }
+  *function = d.lastOfName[name] = found;
   return ok;
 }
 Result cuFuncGetAttribute(int *value, int attribute, Function *) {
@@ -382,10 +390,10 @@ Result cuFuncSetAttribute(Function *function, int attribute, int value) {
 }
 Result cuFuncGetParamInfo(Function *function, size_t index, size_t *offset, size_t *bytes) {
   ENTER("cuFuncGetParamInfo");
-  if (index >= function->parameters)
+  if (index >= function->parameters.size())
     return invalidValue;
-  *offset = 8 * index;
-  *bytes = 8;
+  *offset = function->parameters[index].offset;
+  *bytes = function->parameters[index].bytes;
   return ok;
 }
 Result cuLinkCreate_v2(unsigned count, int *options, void **values, Link **link) {
@@ -432,10 +440,61 @@ struct LaunchConfig {
 };
 Result cuLaunchKernelEx(const LaunchConfig *config, Function *function, void **, void **extra) {
   ENTER("cuLaunchKernelEx");
-  if (config->attributeCount != 1 || config->attributes[0] != 4)
+  unsigned cluster[] = {1, 1, 1};
+  int startsEarly = 0;
+  for (unsigned i = 0; i < config->attributeCount; ++i) {
+    const unsigned *attribute = config->attributes + 18 * i; // of 72 bytes: a number, 4 bytes of nothing, the value
+    if (attribute[0] == 4)
+      std::memcpy(cluster, attribute + 2, sizeof cluster);
+    else if (attribute[0] == 6)
+      startsEarly = static_cast<int>(attribute[2]);
+    else
+      return invalidValue;
+  }
+  return launchFunction(function, config->grid, config->block, cluster, config->sharedBytes, config->stream, extra,
+                        startsEarly);
+}
+
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function *, int threads, size_t) {
+  ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  *blocks = d.blocksOfMultiprocessor;
+  return threads > 0 ? ok : invalidValue;
+}
+Result cuOccupancyMaxActiveClusters(int *clusters, Function *, const LaunchConfig *config) {
+  ENTER("cuOccupancyMaxActiveClusters");
+  if (config->attributeCount != 1 || config->attributes[0] != 4 || config->attributes[2] < 2 ||
+      config->grid[0] % config->attributes[2])
     return invalidValue;
-  return launchFunction(function, config->grid, config->block, config->attributes + 2, config->sharedBytes,
-                        config->stream, extra);
+  *clusters = d.clusters;
+  return ok;
+}
+Result cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const uint64_t *sizes,
+                              const uint64_t *strides, const unsigned *box, const unsigned *elementStrides,
+                              int interleave, int swizzle, int l2Promotion, int fill) {
+  ENTER("cuTensorMapEncodeTiled");
+  fake::TensorMap made{};
+  made.address = reinterpret_cast<uintptr_t>(address);
+  bool right = reinterpret_cast<uintptr_t>(map) % 64 == 0 && rank >= 1 && rank <= 5 && made.address % 16 == 0;
+  for (unsigned i = 0; i < rank && right; ++i) {
+    made.sizes[i] = sizes[i];
+    made.box[i] = static_cast<uint16_t>(box[i]);
+    made.elementStrides[i] = static_cast<uint8_t>(elementStrides[i]);
+    right = sizes[i] >= 1 && sizes[i] <= uint64_t(1) << 32 && box[i] >= 1 && box[i] <= 256 && elementStrides[i] == 1;
+    if (i + 1 == rank)
+      break;
+    made.strides[i] = strides[i];
+    right &= strides[i] % 16 == 0 && strides[i] < uint64_t(1) << 40;
+  }
+  made.type = static_cast<uint8_t>(type);
+  made.rank = static_cast<uint8_t>(rank);
+  made.interleave = static_cast<uint8_t>(interleave);
+  made.swizzle = static_cast<uint8_t>(swizzle);
+  made.l2Promotion = static_cast<uint8_t>(l2Promotion);
+  made.fill = static_cast<uint8_t>(fill);
+  if (!right)
+    return invalidValue;
+  std::memcpy(map, &made, sizeof made);
+  return ok;
 }
 
 Result cuStreamBeginCapture_v2(Stream *stream, int mode) {

@@ -11,7 +11,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <set>
 
@@ -55,14 +54,19 @@ struct Allocation {
   bool ready = false, freed = false;
 };
 
-struct Module {
-  std::string text;
+struct Parameter {
+  size_t offset, bytes, alignment;
 };
 
 struct Function {
   std::string name;
-  size_t parameters = 0;
+  std::vector<Parameter> parameters;
   std::map<int, int> set;
+};
+
+struct Module {
+  std::string text;
+  std::map<std::string, Function *> functions;
 };
 
 struct Link {
@@ -89,11 +93,13 @@ struct Driver {
   uint64_t launchCount = 0;
   int violations = 0;
   double clock = 0;
+  int blocksOfMultiprocessor = 2, clusters = 60;
   Context contexts[fake::devices];
   std::map<uintptr_t, Allocation> memory;
   std::map<int, uint64_t> poolAttributes;
   std::map<int, void *> jitOptions;
-  std::map<std::string, std::unique_ptr<Function>> functions;
+  std::deque<Function> functions;                ///< never destroyed
+  std::map<std::string, Function *> lastOfName; ///< of all modules
   std::set<Stream *> streams, destroyed; ///< kept in memory: events refer to them
   std::set<Module *> modules;
 };
@@ -214,9 +220,23 @@ void runKernel(const char *name, const uint64_t *words) {
     *static_cast<uint64_t *>(pointer(words[0])) = words[1];
 }
 
+void takeParameters(const Function &function, const char *block, size_t bytes, fake::Launch &launch) {
+  launch.aligned = true;
+  for (auto [offset, size, alignment] : function.parameters) {
+    if (offset + size > bytes)
+      break;
+    launch.aligned &= alignment > 8 || (reinterpret_cast<uintptr_t>(block) + offset) % alignment == 0;
+    if (size == 8 && launch.wordCount < std::size(launch.words))
+      std::memcpy(&launch.words[launch.wordCount++], block + offset, size);
+    if (size == sizeof(fake::TensorMap) && launch.mapCount < std::size(launch.maps))
+      std::memcpy(&launch.maps[launch.mapCount++], block + offset, size);
+  }
+}
+
 Result launchFunction(Function *function, const unsigned *grid, const unsigned *block, const unsigned *cluster,
-                      unsigned sharedBytes, Stream *stream, void **extra) {
+                      unsigned sharedBytes, Stream *stream, void **extra, int startsEarly = 0) {
   fake::Launch launch{};
+  launch.startsEarly = startsEarly;
   std::strncpy(launch.name, function->name.c_str(), sizeof launch.name - 1);
   for (int d = 0; d < 3; ++d) {
     launch.grid[d] = grid[d];
@@ -232,22 +252,38 @@ Result launchFunction(Function *function, const unsigned *grid, const unsigned *
     return invalidValue;
   launch.sharedBytes = sharedBytes;
   launch.stream = stream;
+  const char *parameters = nullptr;
+  size_t bytes = 0;
   for (; extra && *extra; extra += 2) {
     if (extra[0] == reinterpret_cast<void *>(1))
-      std::memcpy(launch.words, extra[1], function->parameters * 8);
+      parameters = static_cast<const char *>(extra[1]);
     if (extra[0] == reinterpret_cast<void *>(2))
-      launch.wordCount = *static_cast<size_t *>(extra[1]) / 8;
+      bytes = *static_cast<size_t *>(extra[1]);
   }
+  takeParameters(*function, parameters, bytes, launch);
   Driver &d = driver();
   d.launches[d.launchCount++ % d.launches.size()] = launch;
   return submit(stream, [launch] { runKernel(launch.name, launch.words); });
 }
 
-size_t countOf(const std::string &text, const char *word, size_t from, size_t to) {
-  size_t count = 0;
-  for (size_t at = text.find(word, from); at < to; at = text.find(word, at + 1))
-    ++count;
-  return count;
+/// Of ".param .u64 a, .param .align 64 .b8 b[128]": all that are no arrays have 8 bytes.
+std::vector<Parameter> parametersOf(std::string_view text) {
+  std::vector<Parameter> parameters;
+  size_t end = 0;
+  for (size_t at = text.find(".param"); at != text.npos; at = text.find(".param", at + 1)) {
+    std::string one(text.substr(at, text.find(".param", at + 1) - at));
+    auto numberAfter = [&](const char *mark, size_t otherwise) {
+      size_t found = one.find(mark);
+      return found == one.npos ? otherwise : std::strtoul(one.c_str() + found + std::strlen(mark), nullptr, 10);
+    };
+    size_t bytes = numberAfter("[", 8), alignment = numberAfter(".align", bytes == 8 ? 8 : 1);
+    // As an H200 has them: parameters begin 0x210 bytes into the memory of constants, where alignment counts.
+    constexpr size_t begin = 0x210;
+    size_t offset = (begin + end + alignment - 1) / alignment * alignment - begin;
+    parameters.push_back({offset, bytes, alignment});
+    end = offset + bytes;
+  }
+  return parameters;
 }
 
 Result checkPtx(const std::string &text, std::map<int, void *> &options) {

@@ -336,13 +336,25 @@ void Nest::storeElements(const Address &address, Type tileElement, Value value) 
   }
 }
 
-void Nest::storeWindow(tile::StoreOp op, const Coords &coords, Value value) {
+void Nest::storeWindow(tile::StoreOp op, const Coords &coords) {
   const ViewParts &view = e_.view(op.getView());
+  Value wide = roundedByStore(op, coords);
+  Value value = compute(wide ? wide : op.getValue(), coords);
+  setInsertion(levels_.size() - 1);
+  b_.setLoc(op.getLoc());
   Address address = windowAddress(view, op.getOffsets(), coords);
   unsigned lanes = lanesIn(coords);
+  value = splatTo(b_, value, lanes);
+  bool streams = streaming_ && storesWholeVectors(op, lanes) && e_.isOnlyStored(op.getView());
+  if (streams || wide) {
+    Value raw = wide ? packBf16(value) : toMemory(b_, value, view.element);
+    unsigned align = streams ? e_.isa().vectorBytes : byteSize(memoryType(view.element));
+    b_.create<LLVM::StoreOp>(raw, address.pointer, align, /*isVolatile=*/false, /*isNonTemporal=*/streams);
+    return;
+  }
   if (lanes && address.ok)
     address.ok = splatTo(b_, address.ok, lanes);
-  storeElements(address, view.element, splatTo(b_, value, lanes));
+  storeElements(address, view.element, value);
 }
 
 void Nest::scatter(tile::ScatterOp op, const Coords &coords, Value value) {

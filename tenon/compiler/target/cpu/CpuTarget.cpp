@@ -4,7 +4,10 @@
 #include "tenon/base/Error.h"
 #include "tenon/compiler/lower/ToLlvm.h"
 #include "tenon/compiler/target/cpu/Entry.h"
+#include "tenon/compiler/target/cpu/HoistReductions.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
+#include "tenon/compiler/target/cpu/RangeExtremes.h"
+#include "tenon/compiler/target/cpu/ScalePowers.h"
 #include "tenon/compiler/target/cpu/WidenExtremes.h"
 #include "tenon/compiler/transform/ExpandMath.h"
 
@@ -59,6 +62,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   context->loadDialect<LLVM::LLVMDialect, vector::VectorDialect, scf::SCFDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> target = ModuleOp::create(tileModule.getLoc());
   info = lower::describeKernel(tileModule);
+  hoistReductions(lower::kernelOf(tileModule));
   LoopEmitter instance(lower::kernelOf(tileModule), isa, *target);
   if (failed(instance.run()))
     return {};
@@ -118,8 +122,10 @@ std::unique_ptr<llvm::Module> translateToLlvm(ModuleOp module, const Isa &isa, l
 
 void optimize(llvm::Module &module, const Isa &isa) {
   auto machine = targetMachine(isa);
+  scalePowers(module, isa);
   lower::optimizeLlvm(module, *machine, llvm::OptimizationLevel::O2);
   widenExtremes(module);
+  rangeExtremes(module, isa);
 }
 
 namespace {

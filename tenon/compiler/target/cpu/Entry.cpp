@@ -29,6 +29,12 @@ void emitRunFunction(ModuleOp target) {
   Value extent1 = extent(1), extent2 = extent(2);
   Value one = b.create<arith::ConstantOp>(b.getI64IntegerAttr(1));
   auto loop = b.create<scf::ForOp>(entry->getArgument(1), entry->getArgument(2), one);
+  WalkResult streaming = target.walk([](LLVM::StoreOp store) {
+    return store.getNontemporal() ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  // Stores past the cache may be seen later than what follows them, such as the news that the launch is over.
+  if (streaming.wasInterrupted())
+    b.create<LLVM::CallIntrinsicOp>(TypeRange{}, "llvm.x86.sse.sfence", ValueRange{});
   b.create<func::ReturnOp>();
   b.setInsertionPoint(loop.getBody()->getTerminator());
   Value number = loop.getInductionVar();

@@ -21,9 +21,13 @@ bool hasAll(const llvm::StringMap<bool> &features, std::initializer_list<const c
 Isa presetIsa(const std::string &name) {
   Isa isa;
   isa.name = name;
-  if (name == "avx512") {
+  if (name == "avx512" || name == "avx512-dot") {
     isa.cpu = "x86-64-v4";
     isa.features = "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt";
+    if (name == "avx512-dot") {
+      isa.features += ",+avx512vnni,+avx512bf16";
+      isa.dotsBf16 = isa.dotsBytes = true;
+    }
     isa.vectorBytes = 64;
     isa.registers = 32;
     isa.masksSmallTypes = isa.masksWords = true;
@@ -54,6 +58,7 @@ Isa selectIsa(const std::string &limit) {
   if ((name == "avx512" && !avx512) || (name == "avx2" && !avx2))
     throw Error("this processor does not have " + name + ": use native");
   Isa isa = presetIsa(name);
+  isa.streams = true;
   if (name == "avx512") {
     // Everything the processor has, in a fixed order so that equal machines have equal cache keys.
     std::vector<std::string> names;
@@ -64,6 +69,8 @@ Isa selectIsa(const std::string &limit) {
     for (const std::string &feature : names)
       isa.features += (isa.features.empty() ? "" : ",") + feature;
     isa.cpu = llvm::sys::getHostCPUName().str();
+    isa.dotsBf16 = features.lookup("avx512bf16");
+    isa.dotsBytes = features.lookup("avx512vnni");
   }
   return isa;
 }

@@ -13,11 +13,15 @@ struct Isa {
   unsigned vectorBytes = 16; ///< width of a vector register
   unsigned registers = 16;   ///< number of vector registers
   bool masksSmallTypes = false; ///< masked loads and stores of 8- and 16-bit elements
+  bool streams = false;         ///< large results are written past the cache; not of a preset
   bool masksWords = false;      ///< masked loads and stores of 32- and 64-bit elements
+  bool dotsBf16 = false;        ///< vdpbf16ps on 512 bits
+  bool dotsBytes = false;       ///< vpdpbusd on 512 bits
 };
 
-/// A level by name ("avx512", "avx2", "baseline", or "scalar": next to no vectors, for other processors), the same on every machine: for printing code, not for running it.
-/// Throws Error for a level that does not exist.
+/// A level by name ("avx512", "avx512-dot": with AVX512_VNNI and AVX512_BF16, "avx2", "baseline", or "scalar": next to no
+/// vectors, for other processors), the same on every machine: for printing code, not for running it. Throws Error for a
+/// level that does not exist.
 Isa presetIsa(const std::string &name);
 
 /// The level asked for, with everything else this machine has where that is its best one; "native" is the best. Throws

@@ -8,8 +8,11 @@
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <sstream>
+
+#include <unistd.h>
 
 using namespace llvm;
 using namespace llvm::orc;
@@ -113,7 +116,17 @@ void *LinkedObject::address(const char *name) const {
 
 namespace {
 
-const ExternalSymbol kernelSymbols[] = {{"tenon_assert_failed", reinterpret_cast<void *>(&assertFailed)},
+/// From where on a result is better written past the cache: half of the last-level cache, since what it is made from passes
+/// through there as well; no more than 32 MiB of a cache that others share.
+int64_t findStreamingBytes() {
+  constexpr int64_t mebibyte = int64_t(1) << 20;
+  int64_t cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return cache > 0 ? std::clamp(cache / 2, 4 * mebibyte, 32 * mebibyte) : 16 * mebibyte;
+}
+int64_t streamingBytes = findStreamingBytes();
+
+const ExternalSymbol kernelSymbols[] = {{"tenon_streaming_bytes", &streamingBytes},
+                                        {"tenon_assert_failed", reinterpret_cast<void *>(&assertFailed)},
                                         {"tenon_print", reinterpret_cast<void *>(&print)}};
 
 } // namespace

@@ -104,6 +104,18 @@ Value LoopEmitter::stringConstant(StringRef text) {
   return b_.create<LLVM::AddressOfOp>(LLVM::LLVMPointerType::get(b_.getContext()), name);
 }
 
+Value LoopEmitter::streamingThreshold() {
+  constexpr const char *name = "tenon_streaming_bytes";
+  Type i64 = b_.getI64Type();
+  if (!target_.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(target_.getBody());
+    b_.create<LLVM::GlobalOp>(i64, /*isConstant=*/true, LLVM::Linkage::External, name, Attribute());
+  }
+  Value address = b_.create<LLVM::AddressOfOp>(LLVM::LLVMPointerType::get(b_.getContext()), name);
+  return b_.create<LLVM::LoadOp>(i64, address, 8, /*isVolatile=*/false, /*isNonTemporal=*/false, /*isInvariant=*/true);
+}
+
 Buffer LoopEmitter::constantBuffer(arith::ConstantOp constant) {
   Buffer buffer = withShape({{}, {}, {}, elementOf(constant)}, shapeOf(constant));
   Type stored = scratchType(buffer.element);

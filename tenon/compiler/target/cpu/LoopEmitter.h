@@ -12,7 +12,7 @@
 /// Emits one kernel as loops around vectors. The pieces:
 ///   LoopEmitter   walks the program, keeps scalars, views and buffers, decides what becomes one loop nest
 ///   Nest          emits one loop nest: pulls elements, stores, accumulates (Nest.h)
-///   emitDot       the register-blocked inner product (Dot.cpp)
+///   DotEmitter    matrix products: operands packed, a block of the result in registers (Dot.h)
 namespace tenon::cpu {
 
 using namespace lower; // element arithmetic
@@ -72,10 +72,15 @@ public:
   llvm::ArrayRef<mlir::Value> programIds() { return pids_; }
   Buffer allocate(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t rowPadding = 0);
   mlir::Value stringConstant(llvm::StringRef text);
+  /// A result of so many bytes is better written past the cache: i64, known when the code is loaded (Loader.cpp).
+  mlir::Value streamingThreshold();
+  bool isOnlyStored(mlir::Value view) const { return placement_.isOnlyStored(view); }
   /// Calls a function of the runtime by name, declaring it on first use.
   void callRuntime(llvm::StringRef name, llvm::ArrayRef<mlir::Value> arguments);
 
 private:
+  friend class DotEmitter; // Dot.h
+
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitOp(mlir::Operation &op);
   mlir::LogicalResult emitFor(mlir::scf::ForOp loop);

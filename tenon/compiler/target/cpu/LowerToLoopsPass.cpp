@@ -45,6 +45,7 @@ struct LowerToLoops : PassWrapper<LowerToLoops, OperationPass<ModuleOp>> {
       module.emitError(error.what());
       return signalPassFailure();
     }
+    preset.streams = streams;
     KernelInfo info;
     OwningOpRef<ModuleOp> lowered = lowerToLoops(module, preset, info);
     if (!lowered)
@@ -55,6 +56,7 @@ struct LowerToLoops : PassWrapper<LowerToLoops, OperationPass<ModuleOp>> {
 
   Option<std::string> isa{*this, "isa", llvm::cl::desc("instruction set: avx512, avx2 or baseline"),
                           llvm::cl::init("avx512")};
+  Option<bool> streams{*this, "streams", llvm::cl::desc("write large results past the cache")};
 };
 
 struct LowerToLlvm : PassWrapper<LowerToLlvm, OperationPass<ModuleOp>> {

@@ -25,17 +25,31 @@ void Nest::emit() {
     loopDims_.push_back(vectorDim_);
 
   Value inside = inBounds();
+  if (Value holds = masksHold())
+    inside = inside ? b_.create<arith::AndIOp>(inside, holds).getResult() : holds;
   if (!inside) {
     emitLoops();
     return;
   }
-  auto branch = b_.create<scf::IfOp>(inside, /*withElseRegion=*/true);
-  for (bool checked : {false, true}) {
-    OpBuilder::InsertionGuard guard(b_);
-    b_.setInsertionPoint((checked ? branch.elseBlock() : branch.thenBlock())->getTerminator());
-    checked_ = checked;
-    emitLoops();
-  }
+  auto either = [&](Value condition, llvm::function_ref<void(bool)> emitTwin) {
+    auto branch = b_.create<scf::IfOp>(condition, /*withElseRegion=*/true);
+    for (bool holds : {true, false}) {
+      OpBuilder::InsertionGuard guard(b_);
+      b_.setInsertionPoint((holds ? branch.thenBlock() : branch.elseBlock())->getTerminator());
+      emitTwin(holds);
+    }
+  };
+  Value past = streams();
+  either(inside, [&](bool isInside) {
+    checked_ = !isInside;
+    if (!isInside || !past)
+      return emitLoops();
+    either(past, [&](bool isStreaming) {
+      streaming_ = isStreaming;
+      emitLoops();
+    });
+    streaming_ = false;
+  });
 }
 
 void Nest::start() {
@@ -259,11 +273,7 @@ SmallVector<Value> Nest::body(const Coords &coords) {
     }
     b_.setLoc(root.op->getLoc());
     llvm::TypeSwitch<Operation *>(root.op)
-        .Case<tile::StoreOp>([&](auto op) {
-          Value value = compute(op.getValue(), coords);
-          setInsertion(levels_.size() - 1);
-          storeWindow(op, coords, value);
-        })
+        .Case<tile::StoreOp>([&](auto op) { storeWindow(op, coords); })
         .Case<tile::ScatterOp>([&](auto op) { scatter(op, coords, compute(op.getValue(), coords)); })
         .Case<tile::AtomicRMWOp, tile::AtomicCASOp>([&](Operation *op) {
           atomic(op, coords, op->getResult(0).use_empty() ? nullptr : e_.buffer(op->getResult(0)));
@@ -357,6 +367,10 @@ Value Nest::computeHere(Value tile, const Coords &coords) {
     return loadWindow(load, coords);
   if (auto gatherOp = llvm::dyn_cast<tile::GatherOp>(op))
     return gather(gatherOp, coords);
+  if (auto random = llvm::dyn_cast<tile::RandomBitsOp>(op))
+    return randomBits(random, coords);
+  if (auto select = llvm::dyn_cast<arith::SelectOp>(op); select && !checked_ && holding_.contains(select.getCondition()))
+    return pull(select.getTrueValue(), coords);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) // one condition may choose between whole tiles
     operands.push_back(llvm::isa<RankedTensorType>(operand.getType()) ? pull(operand, coords) : e_.scalar(operand));

@@ -20,6 +20,8 @@ using Coords = llvm::SmallVector<Coord, 5>;
 ///
 ///     scf.if %inside { for i { for j step 32 { vectors, plain loads } } } else { the same, masked }
 ///
+/// What writes large results has a third one, whose stores go past the cache (Streaming.cpp).
+///
 /// Values are emitted at the depth of the loops they depend on, so a row's maximum is loaded once per row.
 class Nest {
 public:
@@ -62,7 +64,7 @@ private:
   mlir::Value loadBuffer(const Buffer &buffer, const Coords &coords);
   void storeBuffer(const Buffer &buffer, const Coords &coords, mlir::Value value);
   mlir::Value loadWindow(tile::LoadOp op, const Coords &coords);
-  void storeWindow(tile::StoreOp op, const Coords &coords, mlir::Value value);
+  void storeWindow(tile::StoreOp op, const Coords &coords);
   mlir::Value gather(tile::GatherOp op, const Coords &coords);
   void scatter(tile::ScatterOp op, const Coords &coords, mlir::Value value);
   void atomic(mlir::Operation *op, const Coords &coords, const Buffer *result);
@@ -79,11 +81,25 @@ private:
   unsigned lanesIn(const Coords &coords) const;
   mlir::Value laneIota(mlir::Type element);
 
+  /// Whether the masks that choose between tiles hold everywhere; null when there is none that can be told (Masks.cpp).
+  mlir::Value masksHold();
+
+  // Streaming.cpp
+  bool storesWholeVectors(tile::StoreOp op, unsigned lanes);
+  mlir::Value streams();
+  // PackBf16.cpp
+  mlir::Value roundedByStore(tile::StoreOp op, const Coords &coords);
+  mlir::Value packBf16(mlir::Value value);
+  // Random.cpp
+  mlir::Value randomBits(tile::RandomBitsOp op, const Coords &coords);
+  bool countsUp(mlir::Value counter, int dim);
+
   LoopEmitter &e_;
   mlir::ImplicitLocOpBuilder &b_;
   const NestGroup &group_;
-  bool checked_ = false;
+  bool checked_ = false, streaming_ = false;
   unsigned lanes_ = 0; ///< of the body being emitted; 0: scalar code
+  llvm::DenseSet<mlir::Value> holding_; ///< the masks of masksHold()
   int vectorDim_ = -1;
   llvm::SmallVector<int> loopDims_; ///< outermost first
   llvm::SmallVector<Level> levels_;

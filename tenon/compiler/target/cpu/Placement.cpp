@@ -23,9 +23,11 @@ constexpr int recomputeLimit = 8;
 /// A rough count of instructions per element.
 int ownCost(Operation *op) {
   if (llvm::isa<tile::LoadOp>(op))
-    return 2;
+    return 4; // of two windows' rows, the sum is half as much to read again (x + residual of a layer norm)
   if (llvm::isa<tile::GatherOp>(op))
     return 16;
+  if (llvm::isa<tile::RandomBitsOp>(op))
+    return 40;
   if (llvm::isa<math::SqrtOp, math::RsqrtOp, arith::DivFOp, tile::DivOp, tile::RemOp>(op))
     return 8;
   if (llvm::isa<math::MathDialect>(op->getDialect()) &&
@@ -70,7 +72,7 @@ bool isPulled(Operation *op) {
     return false;
   return isElementwise(op) || llvm::isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp, tile::BroadcastOp,
                                         tile::ReshapeOp, tile::TransposeOp, tile::SliceOp, tile::LoadOp,
-                                        tile::GatherOp>(op);
+                                        tile::GatherOp, tile::RandomBitsOp>(op);
 }
 
 bool isRoot(Operation *op) {
@@ -167,6 +169,12 @@ bool Placement::mayAlias(Value a, Value b) const {
   return bothArguments && !noOverlap_; // a workspace overlaps nothing else
 }
 
+bool Placement::isOnlyStored(Value view) const {
+  return noOverlap_ && llvm::isa<BlockArgument>(view) && llvm::all_of(view.getUsers(), [](Operation *user) {
+    return llvm::isa<tile::StoreOp, tile::SizeOp>(user);
+  });
+}
+
 Placement::Placement(func::FuncOp kernel) 
     // A promise counts as well: a launch that breaks it is refused.
     : noOverlap_(kernel->hasAttr(tile::noOverlapAttr) || kernel->hasAttr(tile::promisesNoOverlapAttr)) {
@@ -229,10 +237,10 @@ void Placement::visitBlock(Block &block) {
     bool root = isRoot(&op);
     if (root || op.getNumRegions()) {
       here = std::max(here, floor);
-      rootLevel[&op] = here;
       bool joinsOthers = llvm::isa<tile::StoreOp, tile::ScatterOp, tile::ReduceOp, scf::YieldOp>(op);
       if (!joinsOthers)
-        floor = here + 1;
+        floor = ++here + 1; // what others of this level compute anyway (attention's weights, for their sum) is not its own
+      rootLevel[&op] = here;
       ++here;
       cost = 0;
       for (Value result : op.getResults())

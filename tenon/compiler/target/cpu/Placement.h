@@ -31,6 +31,8 @@ public:
 
   /// Whether an access through one view may touch what an access through the other does.
   bool mayAlias(mlir::Value viewA, mlir::Value viewB) const;
+  /// Whether the kernel writes the argument, by whole tiles, and neither reads it nor any other view of its memory.
+  bool isOnlyStored(mlir::Value view) const;
 
 private:
   void visitBlock(mlir::Block &block);

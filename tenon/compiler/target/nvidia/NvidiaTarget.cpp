@@ -3,6 +3,7 @@
 
 #include "tenon/base/Error.h"
 #include "tenon/compiler/lower/KernelInfo.h"
+#include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
 
@@ -17,6 +18,11 @@ namespace {
 
 /// More registers than this per thread and tile would spill whatever the assembler does.
 constexpr int64_t maxRegistersPerTile = 512;
+
+/// Slots of bulk copies, when nobody says how many: as many as fit, up to this.
+constexpr int64_t mostStages = 8;
+/// Buffers of copies that threads make.
+constexpr int64_t usualStages = 3;
 
 int architectureNumber(const std::string &architecture) {
   return architecture.size() >= 5 ? std::stoi(architecture.substr(3, 2)) : 0;
@@ -55,7 +61,10 @@ BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
     throw Error("a cluster has 1, 2, 4, 8 or 16 blocks, not " + std::to_string(options.cluster));
   if (options.cluster > 1 && architectureNumber(options.architecture) < 90)
     throw Error("clusters need sm_90, not " + options.architecture);
-  if (options.cluster > 1 && !canUseCluster(kernel))
+  bool hasDots = false;
+  kernel.walk([&](tile::DotOp) { hasDots = true; });
+  bool shares = options.cluster > 1 && hasDots && options.architecture == "sm_90a";
+  if (options.cluster > 1 && !shares && !canUseCluster(kernel))
     throw Error("kernel " + kernel.getName().str() +
                 " cannot be spread over a cluster: it moves elements between threads in other ways than by reductions");
   int64_t largest = 1;
@@ -70,11 +79,14 @@ BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
   BlockShape block;
   // Above 32768 elements a block's registers are short; a cluster shares the tile if the kernel lets it.
   constexpr int64_t perBlock = 32768;
-  if (options.cluster)
+  if (shares)
+    block.sharers = options.cluster;
+  else if (options.cluster)
     block.cluster = options.cluster;
   else if (architectureNumber(options.architecture) >= 90 && canUseCluster(kernel))
     while (block.cluster < 16 && largest > block.cluster * perBlock)
       block.cluster *= 2;
+  block.hasWarpgroups = options.architecture == "sm_90a" && block.cluster == 1;
   int64_t mine = largest / block.cluster;
   // A row waits for its slowest thread twice or more: fewer threads with more each, and more blocks to take turns. Without
   // reductions a thread needs only enough to have several loads under way.
@@ -96,6 +108,7 @@ LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block) {
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
   pm.addNestedPass<func::FuncOp>(createRelaxPrecisionPass());
+  pm.addNestedPass<func::FuncOp>(createChooseInstructionsPass({block.hasWarpgroups, block.threads / 32}));
   pm.addNestedPass<func::FuncOp>(createChooseLayoutsPass({block.threads / 32, block.cluster}));
   return pm.run(module);
 }
@@ -116,7 +129,17 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
   });
   ThreadProgram program;
   program.block = block;
-  ThreadOptions options{block.threads, block.cluster, architectureNumber(architecture), std::max<int64_t>(stages, 1)};
+  bool wanted = stages != 0;
+  if (!wanted)
+    stages = isSpecialised(kernel) ? mostStages : usualStages;
+  ThreadOptions options{block.threads, block.cluster, architectureNumber(architecture), stages, block.sharers};
+  std::string notShared;
+  if (block.sharers > 1) {
+    notShared = isSpecialised(kernel) ? sharedLoads(kernel, block.sharers).refusal
+                                      : "no load is made by the tensor memory accelerator";
+    if (!notShared.empty())
+      options.sharers = 1;
+  }
   while (true) {
     markAsyncLoads(kernel, options.stages, options.architecture);
     program.module = ModuleOp::create(module.getLoc());
@@ -129,6 +152,12 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
     program.remarks = emitter.remarks();
     program.asserts = emitter.asserts();
     program.prints = emitter.prints();
+    program.tensorMaps = emitter.tensorMaps();
+    program.persistent = emitter.isPersistent();
+    program.block.cluster = options.cluster * options.sharers;
+    program.startsEarly = program.module->walk([](AwaitEarlierLaunchesOp) { return WalkResult::interrupt(); })
+                              .wasInterrupted();
+    program.block.producers = emitter.isPersistent() ? producerThreads : 0;
     if (emitter.sharedBytes() <= sharedBytesOf(architecture))
       break;
     // What shared memory is used for besides exchanges can be had with less of it.
@@ -141,9 +170,11 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
                   " bytes of shared memory per block, and " + architecture + " has " +
                   std::to_string(sharedBytesOf(architecture)) + ": use smaller tiles");
   }
-  if (options.stages < stages)
+  if (wanted && options.stages < stages)
     program.remarks.push_back("shared memory has room for " + std::to_string(options.stages) + " of " +
                               std::to_string(stages) + " stages of asynchronous loads");
+  if (!notShared.empty())
+    program.remarks.push_back("no cluster of blocks that share loads: " + notShared);
   PassManager pm(context);
   pm.enableVerifier(false);
   pm.addPass(createCSEPass());

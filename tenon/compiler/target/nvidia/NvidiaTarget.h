@@ -10,7 +10,7 @@
 
 /// Tile IR to code for NVIDIA GPUs, or for the simulator of one. The steps, each printable:
 ///
-///     chooseLayouts   every tile type says which thread holds which element             (threads/ChooseLayouts.cpp)
+///     chooseLayouts   which instructions; every tile type says which thread holds which element             (threads/ChooseLayouts.cpp)
 ///     lowerToThreads  the function that one thread runs, in the nvidia dialect          (threads/ThreadEmitter.h)
 ///     emitPtx         LLVM's NVPTX back end                                             (ptx/)
 ///     lowerToSim      the same thread function as calls of the simulator, for the CPU   (sim/)
@@ -19,12 +19,17 @@ namespace tenon::nvidia {
 struct TargetOptions {
   std::string architecture = "sm_90a";
   int64_t warps = 0;   ///< per block; 0: chosen from the sizes of the tiles
-  int64_t cluster = 0; ///< blocks per program instance; 0: chosen
+  int64_t cluster = 0; ///< blocks per program instance, or that share loads of dots; 0: chosen
 };
 
 /// What a launch needs to know besides the code.
 struct BlockShape {
   int64_t threads = 128, cluster = 1, sharedBytes = 0;
+  int64_t sharers = 1;        ///< blocks of a cluster that share loads, each with a program instance of its own
+  int64_t producers = 0;      ///< threads beyond those, which load for them
+  bool hasWarpgroups = false; ///< the architecture can multiply by warpgroup (sm_90a)
+
+  int64_t allThreads() const { return threads + producers; }
 };
 
 /// How many threads and blocks share one program instance. Throws Error when the options are impossible.
@@ -39,13 +44,16 @@ struct ThreadProgram {
   std::vector<std::string> remarks;
   std::vector<ThreadEmitter::Assert> asserts;
   std::vector<ThreadEmitter::Print> prints;
+  std::vector<ThreadEmitter::TensorMap> tensorMaps;
+  bool persistent = false; ///< a block takes one program instance after the other
+  bool startsEarly = false; ///< it may be launched while the kernel before it still runs: it waits by itself
 };
 
-/// From Tile IR with layouts. Loads of loops that feed dots run up to `stages` - 1 iterations ahead, fewer where shared
-/// memory does not suffice. Throws Error when the kernel needs more shared memory or registers than the architecture
+/// From Tile IR with layouts. Loads of loops that feed dots run up to `stages` - 1 iterations ahead (0: as suits the kind
+/// of copy), fewer where shared memory does not suffice. Throws Error when the kernel needs more shared memory or registers than the architecture
 /// has; returns a null module after a diagnostic.
 ThreadProgram lowerToThreads(mlir::ModuleOp module, const BlockShape &block, const std::string &architecture,
-                             int64_t stages = 3);
+                             int64_t stages = 0);
 
 /// Shared memory that one block can have.
 int64_t sharedBytesOf(const std::string &architecture);

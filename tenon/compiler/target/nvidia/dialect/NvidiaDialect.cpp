@@ -7,6 +7,24 @@
 
 using namespace mlir;
 
+/// " : f32" for all accumulators and results of an op: they have one type, and the number of operands is that of types.
+static ParseResult parseAccumulators(OpAsmParser &parser, ArrayRef<OpAsmParser::UnresolvedOperand> accumulators,
+                                     SmallVectorImpl<Type> &types, SmallVectorImpl<Type> &results) {
+  if (accumulators.empty())
+    return success();
+  Type type;
+  if (parser.parseColonType(type))
+    return failure();
+  types.assign(accumulators.size(), type);
+  results.assign(accumulators.size(), type);
+  return success();
+}
+static void printAccumulators(OpAsmPrinter &printer, Operation *, OperandRange accumulators, TypeRange types,
+                              TypeRange) {
+  if (!accumulators.empty())
+    printer << " : " << types.front();
+}
+
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.cpp.inc"
 #include "tenon/compiler/target/nvidia/dialect/NvidiaEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
@@ -66,6 +84,29 @@ std::string refuseAccess(Type type, Space space, Type address) {
 LogicalResult verifyWindow(Operation *op, std::optional<ArrayRef<int64_t>> window) {
   if (window && (window->size() != 2 || (*window)[0] < 0 || (*window)[0] >= (*window)[1]))
     return op->emitOpError("needs a window of two numbers: its first byte and the one past its last");
+  return success();
+}
+
+bool isByteInteger(OperandType type) { return type == OperandType::s8 || type == OperandType::u8; }
+bool isByteFloat(OperandType type) { return type == OperandType::e4m3 || type == OperandType::e5m2; }
+
+/// Whether the matrix units multiply elements of these types.
+LogicalResult verifyFactors(Operation *op, OperandType a, OperandType b) {
+  if (a == b || (isByteInteger(a) && isByteInteger(b)) || (isByteFloat(a) && isByteFloat(b)))
+    return success();
+  return op->emitOpError("multiplies operands of one type, or any two of s8 and u8, or of e4m3 and e5m2");
+}
+
+LogicalResult verifyCoordinates(Operation *op, size_t count) {
+  if (count < 1 || count > 5)
+    return op->emitOpError("has 1 to 5 coordinates, not ") << count;
+  return success();
+}
+
+/// Accumulators come back as what they are.
+LogicalResult verifyAccumulators(Operation *op, TypeRange accumulators, TypeRange results) {
+  if (accumulators != results)
+    return op->emitOpError("has the types of its accumulators as results");
   return success();
 }
 
@@ -172,18 +213,69 @@ LogicalResult MmaOp::verify() {
   auto isI32 = [](Type type) { return type.isInteger(32); };
   auto isF32 = [](Type type) { return type.isF32(); };
   auto isF64 = [](Type type) { return type.isF64(); };
-  auto isByteInteger = [](OperandType type) { return type == OperandType::s8 || type == OperandType::u8; };
-  auto isByteFloat = [](OperandType type) { return type == OperandType::e4m3 || type == OperandType::e5m2; };
-  bool agree = getAType() == getBType() || (isByteInteger(getAType()) && isByteInteger(getBType())) ||
-               (isByteFloat(getAType()) && isByteFloat(getBType()));
-  if (!agree)
-    return emitOpError("multiplies operands of one type, or any two of s8 and u8, or of e4m3 and e5m2");
+  if (failed(verifyFactors(*this, getAType(), getBType())))
+    return failure();
   bool fits = getAType() == OperandType::f64
                   ? is(getA(), 1, isF64) && is(getB(), 1, isF64) && is(getC(), 2, isF64)
                   : is(getA(), 4, isI32) && is(getB(), 2, isI32) &&
                         (isByteInteger(getAType()) ? is(getC(), 4, isI32) : is(getC(), 4, isF32));
   if (!fits)
     return emitOpError("has fragments of the wrong length or type: see the op's table");
+  return success();
+}
+
+LogicalResult TensorMapOp::verify() {
+  if (int32_t(getNumber()) < 0)
+    return emitOpError("needs a number from 0");
+  return success();
+}
+
+LogicalResult TmaLoadOp::verify() {
+  if (failed(verifyCoordinates(*this, getCoordinates().size())))
+    return failure();
+  return verifyWindow(*this, getWindow());
+}
+
+LogicalResult TmaStoreOp::verify() {
+  if (failed(verifyCoordinates(*this, getCoordinates().size())))
+    return failure();
+  return verifyWindow(*this, getWindow());
+}
+
+LogicalResult WgmmaOp::verify() {
+  OperandType a = getAType(), b = getBType();
+  if (a == OperandType::f64)
+    return emitOpError("does not multiply f64");
+  if (failed(verifyFactors(*this, a, b)))
+    return failure();
+  int64_t n = getN();
+  if (n < 8 || n > 256 || n % 8)
+    return emitOpError("has 8, 16, ... 256 columns, not ") << n;
+  if (isByteInteger(a) && n % 16 && n != 8 && n != 24)
+    return emitOpError("of s8 and u8 has 8, 16, 24, 32, 48, ... 256 columns, not ") << n;
+  if ((getTransA() || getTransB()) && a != OperandType::f16 && a != OperandType::bf16)
+    return emitOpError("has MN-major operands only of f16 and bf16");
+  bool fromRegisters = getA().size() == 4 && llvm::all_of(getA(), [](Value v) { return v.getType().isInteger(32); });
+  if (!fromRegisters && !(getA().size() == 1 && getA()[0].getType().isInteger(64)))
+    return emitOpError("needs `a` as one i64 descriptor or four i32 registers");
+  if (fromRegisters && getTransA())
+    return emitOpError("has an MN-major `a` only in shared memory");
+  auto isElement = [&](Type type) { return isByteInteger(a) ? type.isInteger(32) : type.isF32(); };
+  if (int64_t(getAccumulators().size()) != n / 2 || !llvm::all_of(getAccumulators().getTypes(), isElement))
+    return emitOpError("needs ") << n / 2 << (isByteInteger(a) ? " i32" : " f32") << " accumulators";
+  if (failed(verifyWindow(*this, getWindowA())) || failed(verifyWindow(*this, getWindowB())))
+    return failure();
+  return verifyAccumulators(*this, getAccumulators().getTypes(), getResultTypes());
+}
+
+LogicalResult WgmmaWaitOp::verify() {
+  return verifyAccumulators(*this, getAccumulators().getTypes(), getResultTypes());
+}
+
+LogicalResult SetMaxRegistersOp::verify() {
+  int64_t count = getCount();
+  if (count < 24 || count > 256 || count % 8)
+    return emitOpError("gives a thread 24, 32, ... 256 registers, not ") << count;
   return success();
 }
 

@@ -17,10 +17,12 @@
 
 namespace tenon::nvidia {
 
-/// Function attributes of a thread function: its block size, cluster size, and bytes of shared memory.
+/// Function attributes of a thread function: its block size, cluster size, bytes of shared memory, and number of tensor
+/// maps.
 inline constexpr llvm::StringLiteral threadsAttr = "nvidia.threads";
 inline constexpr llvm::StringLiteral clusterAttr = "nvidia.cluster";
 inline constexpr llvm::StringLiteral sharedBytesAttr = "nvidia.shared_bytes";
+inline constexpr llvm::StringLiteral tensorMapsAttr = "nvidia.tensor_maps";
 
 /// On f32 operations (unit): a relative error of 2^-17 cannot be seen in the result (threads/RelaxPrecision.cpp).
 inline constexpr llvm::StringLiteral relaxedAttr = "nvidia.relaxed";

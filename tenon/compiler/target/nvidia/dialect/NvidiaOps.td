@@ -68,6 +68,7 @@ class Nvidia_IdOp<string mnemonic, string text> : Nvidia_Op<mnemonic, [Pure]> {
 }
 def Nvidia_ThreadIdOp : Nvidia_IdOp<"thread_id", "This thread's number in its block (%tid.x)">;
 def Nvidia_BlockIdOp : Nvidia_IdOp<"block_id", "This block's number in the grid (%ctaid.x)">;
+def Nvidia_GridSizeOp : Nvidia_IdOp<"grid_size", "How many blocks the grid has (%nctaid.x)">;
 def Nvidia_ClusterRankOp : Nvidia_IdOp<"cluster_rank", "This block's number in its cluster (%cluster_ctarank)">;
 
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -167,6 +168,66 @@ def Nvidia_CpAsyncWaitOp : Nvidia_Op<"cp_async_wait", [MemoryEffects<[MemRead, M
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
+// Tensor memory accelerator: boxes of tensors, copied by a unit of their own (sm_90)
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_TensorMapOp : Nvidia_Op<"tensor_map", [Pure]> {
+  let summary = "The address of the kernel's tensor map of that number, a parameter that the launch encodes";
+  let description = "The function's attribute nvidia.tensor_maps says how many there are.";
+  let arguments = (ins I32Attr:$number);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$number attr-dict";
+  let hasVerifier = 1;
+}
+
+def Nvidia_PrefetchTensorMapOp : Nvidia_Op<"prefetch_tensor_map", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Brings a tensor map near, so that the first copy through it need not wait for it (prefetch.tensormap)";
+  let arguments = (ins I64:$map);
+  let assemblyFormat = "$map attr-dict";
+}
+
+def Nvidia_TmaLoadOp : Nvidia_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
+  let summary = "Starts a copy of a tensor map's box from global to shared memory (cp.async.bulk.tensor)";
+  let description = [{
+    Executed by one thread. `coordinates` are those of the box's first element, innermost first, and may lie outside the
+    tensor: elements outside arrive as zero. The box arrives in row-major order, swizzled as the map says by bits of the
+    shared address, which is a multiple of 128 (with a swizzle over S bytes: the pattern repeats every 8 S bytes). When it
+    is there, the mbarrier has received all bytes of the box, whether inside the tensor or not.
+
+    With `multicast` each block of the cluster whose bit is set gets the box, at the same address, and its mbarrier at the
+    same address gets the bytes.
+  }];
+  let arguments = (ins I32:$shared, I64:$map, Variadic<I32>:$coordinates, I32:$mbarrier, Optional<I16>:$multicast,
+                       OptionalAttr<DenseI64ArrayAttr>:$window, OptionalAttr<I32Attr>:$group);
+  let assemblyFormat = [{
+    $shared `,` $map `[` $coordinates `]` `,` $mbarrier (`multicast` $multicast^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Nvidia_TmaStoreOp : Nvidia_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Starts a copy of a tensor map's box from shared to global memory; elements outside are left out";
+  let description = [{
+    Executed by one thread, in whose open group of bulk copies it goes. It reads shared memory through the asynchronous
+    proxy: ordinary writes come before it by nvidia.fence proxy_async of the threads that wrote, and then a barrier.
+  }];
+  let arguments = (ins I64:$map, Variadic<I32>:$coordinates, I32:$shared, OptionalAttr<DenseI64ArrayAttr>:$window,
+                       OptionalAttr<I32Attr>:$group);
+  let assemblyFormat = "$map `[` $coordinates `]` `,` $shared attr-dict";
+  let hasVerifier = 1;
+}
+def Nvidia_BulkCommitOp : Nvidia_Op<"bulk_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Closes this thread's group of bulk copies started since the last one";
+  let assemblyFormat = "attr-dict";
+}
+def Nvidia_BulkWaitOp : Nvidia_Op<"bulk_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most `pending` of this thread's groups of bulk copies are incomplete";
+  let description = "With `read`: have not finished reading shared memory, which may then be written again.";
+  let arguments = (ins I32Attr:$pending, UnitAttr:$read);
+  let assemblyFormat = "(`read` $read^)? $pending attr-dict";
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
 // Order between threads
 //===--------------------------------------------------------------------------------------------------------------===//
 
@@ -195,8 +256,9 @@ def Nvidia_MbarrierInitOp : Nvidia_Op<"mbarrier_init", [MemoryEffects<[MemRead, 
 }
 def Nvidia_MbarrierArriveOp : Nvidia_Op<"mbarrier_arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "One arrival, releasing this thread's writes; with `bytes`, first expects that many of asynchronous copies";
-  let arguments = (ins I32:$address, Optional<I32>:$bytes);
-  let assemblyFormat = "$address (`expect` $bytes^)? attr-dict";
+  let description = "With `cluster` the address is one from nvidia.map_shared: a barrier of another block of the cluster.";
+  let arguments = (ins I32:$address, Optional<I32>:$bytes, UnitAttr:$cluster);
+  let assemblyFormat = "(`cluster` $cluster^)? $address (`expect` $bytes^)? attr-dict";
 }
 def Nvidia_MbarrierWaitOp : Nvidia_Op<"mbarrier_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until the phase of the given parity has completed, acquiring what was released to it";
@@ -219,6 +281,27 @@ def Nvidia_FenceOp : Nvidia_Op<"fence", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Orders this thread's memory accesses";
   let arguments = (ins Nvidia_FenceKind:$kind);
   let assemblyFormat = "$kind attr-dict";
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Order between kernels of a stream (sm_90)
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_AllowNextLaunchOp : Nvidia_Op<"allow_next_launch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The next kernel may start once every block has come here or ended (griddepcontrol.launch_dependents)";
+  let description = [{
+    If that kernel's launch says that it may start early, and where there is room beside this one. It promises nothing
+    about memory: see nvidia.await_earlier_launches.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+def Nvidia_AwaitEarlierLaunchesOp : Nvidia_Op<"await_earlier_launches", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until the kernel before this one is done, and its writes are to be seen (griddepcontrol.wait)";
+  let description = [{
+    Returns at once in a kernel that did not start early. In a function that has it no thread touches global memory
+    before, and every thread executes it: then a kernel is done only after all before it, not just the last.
+  }];
+  let assemblyFormat = "attr-dict";
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -285,6 +368,88 @@ def Nvidia_StMatrixOp : Nvidia_Op<"stmatrix", [MemoryEffects<[MemWrite]>]> {
   let arguments = (ins I32:$address, VectorOfLengthAndType<[1, 2, 4], [I32]>:$value, UnitAttr:$transpose,
                        OptionalAttr<DenseI64ArrayAttr>:$window, OptionalAttr<I32Attr>:$group);
   let assemblyFormat = "(`transpose` $transpose^)? $address `,` $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Matrix units by warpgroup: the four warps 4 i to 4 i + 3 of a block together, asynchronously (sm_90a)
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_WgmmaFenceOp : Nvidia_Op<"wgmma_fence", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Orders writes of registers that the next nvidia.wgmma reads; before the first of a chain";
+  let assemblyFormat = "attr-dict";
+}
+def Nvidia_WgmmaOp : Nvidia_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
+  let summary = "Starts a * b + accumulators for 64 rows and n columns (wgmma.mma_async.sync.aligned)";
+  let description = [{
+    | a, b | shape | n | accumulators |
+    |---|---|---|---|
+    | f16, bf16 | m64nNk16 | 8, 16, ..., 256 | n / 2 f32 |
+    | tf32 | m64nNk8 | 8, 16, ..., 256 | n / 2 f32 |
+    | e4m3, e5m2 in any mixture | m64nNk32 | 8, 16, ..., 256 | n / 2 f32 |
+    | s8, u8 in any mixture | m64nNk32 | 8, 24, and multiples of 16 up to 256 | n / 2 i32 |
+
+    Accumulator 4 j + 2 h + i of lane l in warp w of the warpgroup is row 16 w + l / 4 + 8 h, column 8 j + l % 4 * 2 + i.
+    Where `scale_d` is false they start as zero and are not read. The results hold nothing until an nvidia.wgmma_wait
+    that covers the group and takes them has given them back; until then they may only be accumulators of a further
+    nvidia.wgmma of the same shape.
+
+    `b`, and `a` unless it is four registers (register r: row 16 w + l / 4 + 8 (r % 2), of whose 32 bytes along k the four
+    from 4 (l % 4) + 16 (r / 2) on), are descriptors of operands in shared memory:
+
+    | bits | |
+    |---|---|
+    | 0-13 | address, relative to the block's shared memory, / 16 |
+    | 16-29 | leading dimension byte offset / 16 |
+    | 32-45 | stride dimension byte offset / 16 |
+    | 49-51 | base offset |
+    | 62-63 | swizzle: 0 none, 1 over 128 bytes, 2 over 64, 3 over 32 |
+
+    The operand is K-major, or MN-major with `trans_a`, `trans_b` (16-bit types only). With a swizzle over S bytes a
+    K-major one has S bytes along k in a row, rows S apart, and 8 rows repeat each stride offset; an MN-major one has S
+    bytes along m or n in a row, k rows S apart of which 8 repeat each stride offset, and the next S bytes along m or n
+    come at each leading offset. Without one it consists of 8 x 16-byte matrices of 128 bytes: K-major, the next along k
+    comes at each leading offset and the next along m or n at each stride offset; MN-major, the next along m or n at each
+    stride offset and the next 8 along k at each leading offset.
+
+    Shared memory is read through the asynchronous proxy: ordinary writes come before it by nvidia.fence proxy_async of
+    the threads that wrote, and then a barrier. `window_a` and `window_b` = [begin, end) bound the bytes that may be read.
+  }];
+  let arguments = (ins Nvidia_OperandType:$a_type, Nvidia_OperandType:$b_type, I32Attr:$n, UnitAttr:$trans_a,
+                       UnitAttr:$trans_b, Variadic<AnyTypeOf<[F32, I32]>>:$accumulators,
+                       Variadic<AnyTypeOf<[I64, I32]>>:$a, I64:$b, I1:$scale_d,
+                       OptionalAttr<DenseI64ArrayAttr>:$window_a, OptionalAttr<DenseI64ArrayAttr>:$window_b,
+                       OptionalAttr<I32Attr>:$group);
+  let results = (outs Variadic<AnyTypeOf<[F32, I32]>>:$results);
+  let assemblyFormat = [{
+    $a_type $b_type $n `[` $accumulators `]` `,` `(` $a `)` `,` $b `,` $scale_d attr-dict `:` type($a)
+    custom<Accumulators>(ref($accumulators), type($accumulators), type($results))
+  }];
+  let hasVerifier = 1;
+}
+def Nvidia_WgmmaCommitOp : Nvidia_Op<"wgmma_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Closes the warpgroup's group of nvidia.wgmma started since the last one";
+  let assemblyFormat = "attr-dict";
+}
+def Nvidia_WgmmaWaitOp : Nvidia_Op<"wgmma_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most `pending` of the warpgroup's groups are incomplete, and hands accumulators on";
+  let description = [{
+    The results are the accumulators: those of complete groups may be read from here on. Those of a group that is not
+    complete, which must be taken through every wait in between as well, still hold nothing.
+  }];
+  let arguments = (ins I32Attr:$pending, Variadic<AnyTypeOf<[F32, I32]>>:$accumulators);
+  let results = (outs Variadic<AnyTypeOf<[F32, I32]>>:$results);
+  let assemblyFormat = [{
+    $pending `[` $accumulators `]` attr-dict custom<Accumulators>(ref($accumulators), type($accumulators), type($results))
+  }];
+  let hasVerifier = 1;
+}
+
+def Nvidia_SetMaxRegistersOp : Nvidia_Op<"set_max_registers", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Gives registers of the warpgroup's threads back, or waits for more (setmaxnreg)";
+  let description = "To `count` for each thread: a multiple of 8 from 24 to 256. All warps of the warpgroup execute it.";
+  let arguments = (ins I32Attr:$count, BoolAttr:$increase);
+  let assemblyFormat = "$count attr-dict";
   let hasVerifier = 1;
 }
 

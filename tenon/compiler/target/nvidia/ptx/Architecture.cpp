@@ -24,14 +24,22 @@ Architecture architectureOf(const std::string &name) {
 int minimumArchitecture(mlir::Operation *op) {
   auto isByteFloat = [](OperandType type) { return type == OperandType::e4m3 || type == OperandType::e5m2; };
   return llvm::TypeSwitch<mlir::Operation *, int>(op)
-      .Case<ClusterRankOp, MapSharedOp, ClusterArriveOp, ClusterWaitOp, StMatrixOp>([](auto) { return 90; })
+      .Case<ClusterRankOp, MapSharedOp, ClusterArriveOp, ClusterWaitOp, StMatrixOp, TensorMapOp, PrefetchTensorMapOp,
+            TmaLoadOp, TmaStoreOp, BulkCommitOp, BulkWaitOp, AllowNextLaunchOp, AwaitEarlierLaunchesOp>(
+          [](auto) { return 90; })
       .Case<LoadOp, StoreOp>([](auto access) { return access.getSpace() == Space::cluster ? 90 : 80; })
-      .Case([](MbarrierArriveOp arrive) { return arrive.getBytes() ? 90 : 80; })
+      .Case([](MbarrierArriveOp arrive) { return arrive.getBytes() || arrive.getCluster() ? 90 : 80; })
       .Case([](FenceOp fence) {
         return fence.getKind() == FenceKind::proxy_async || fence.getKind() == FenceKind::mbarrier_init ? 90 : 80;
       })
       .Case([&](MmaOp mma) { return isByteFloat(mma.getAType()) ? 89 : 80; })
-      .Default([](mlir::Operation *) { return 80; });
+      .Default([&](mlir::Operation *) { return isSpecific(op) ? 90 : 80; });
+}
+
+bool isSpecific(mlir::Operation *op) {
+  if (auto load = llvm::dyn_cast<TmaLoadOp>(op))
+    return bool(load.getMulticast()); // sm_90 has it too, but the assembler warns of it there
+  return llvm::isa<WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, SetMaxRegistersOp>(op);
 }
 
 namespace {
@@ -42,7 +50,10 @@ std::string describe(mlir::Operation *op) {
   return llvm::TypeSwitch<mlir::Operation *, std::string>(op)
       .Case([&](LoadOp) { return "load from another block's shared memory"; })
       .Case([&](StoreOp) { return "store to another block's shared memory"; })
-      .Case([&](MbarrierArriveOp) { return "mbarrier_arrive that expects bytes"; })
+      .Case([&](MbarrierArriveOp arrive) {
+        return arrive.getCluster() ? "mbarrier_arrive in another block" : "mbarrier_arrive that expects bytes";
+      })
+      .Case([&](TmaLoadOp load) { return load.getMulticast() ? "tma_load to several blocks" : "tma_load"; })
       .Case([&](FenceOp fence) { return "fence " + stringifyFenceKind(fence.getKind()).str(); })
       .Case([&](MmaOp mma) { return "mma of " + stringifyOperandType(mma.getAType()).str(); })
       .Default([&](mlir::Operation *) { return name; });
@@ -54,9 +65,11 @@ mlir::LogicalResult refuseMissing(mlir::Operation *root, const Architecture &arc
   bool missing = false;
   root->walk([&](mlir::Operation *op) {
     int needed = minimumArchitecture(op);
-    if (needed <= architecture.number)
+    bool specific = isSpecific(op);
+    if (needed <= architecture.number && (!specific || architecture.specific))
       return;
-    op->emitError() << describe(op) << " needs sm_" << needed << ", not " << architecture.name;
+    op->emitError() << describe(op) << " needs sm_" << needed << (specific ? "a" : "") << ", not "
+                    << architecture.name;
     missing = true;
   });
   return mlir::failure(missing);

@@ -20,6 +20,8 @@ Architecture architectureOf(const std::string &name);
 
 /// The architecture that an op of the nvidia dialect needs at least; 80 for any other op.
 int minimumArchitecture(mlir::Operation *op);
+/// Whether it needs that architecture itself, sm_90a, and no later one will do.
+bool isSpecific(mlir::Operation *op);
 
 /// Reports every op below `root` that `architecture` lacks ("stmatrix needs sm_90, not sm_80"); fails if there is one.
 mlir::LogicalResult refuseMissing(mlir::Operation *root, const Architecture &architecture);

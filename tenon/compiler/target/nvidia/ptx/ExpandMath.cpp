@@ -58,7 +58,9 @@ Value expandScalar(ImplicitLocOpBuilder &b, Operation *op, Value x) {
         return op->hasAttr(relaxedAttr) ? a.ex2(operand, true).value : gpu::exp2(a, operand).value;
       })
       .Case([&](::mlir::math::TanhOp) { return gpu::tanh(a, operand).value; })
-      .Case([&](::mlir::math::ErfOp) { return gpu::erf(a, operand).value; })
+      .Case([&](::mlir::math::ErfOp) {
+        return op->hasAttr(relaxedAttr) ? gpu::relaxedErf(a, operand).value : gpu::erf(a, operand).value;
+      })
       .Case([&](::mlir::math::RsqrtOp) { return gpu::rsqrt(a, operand).value; })
       .Default([](Operation *) { return Value(); });
 }
@@ -94,17 +96,20 @@ Value expandForGpu(ImplicitLocOpBuilder &b, Operation *op) {
   return result;
 }
 
-/// 1 + tanh(x), for which there is a shorter and better way than to expand tanh; null for anything else.
-Value expandOnePlusTanh(ImplicitLocOpBuilder &b, Operation *op) {
-  auto add = dyn_cast<arith::AddFOp>(op);
-  if (!add || !add.getType().isF32())
+/// 1 + tanh(x), and 1 + erf(x) where a small error does not matter, for which there are shorter and better ways than to
+/// expand the function; null for anything else.
+Value expandOnePlus(ImplicitLocOpBuilder &b, arith::AddFOp add) {
+  if (!add.getType().isF32())
     return {};
   for (auto [one, other] : {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())}) {
-    auto tanh = other.getDefiningOp<::mlir::math::TanhOp>();
-    if (!tanh || !tanh->hasOneUse() || !matchPattern(one, m_OneFloat()))
+    Operation *function = other.getDefiningOp();
+    if (!function || !function->hasOneUse() || !matchPattern(one, m_OneFloat()))
       continue;
     GpuArithmetic a(b);
-    return gpu::onePlusTanh(a, GpuArithmetic::Float{tanh.getOperand()}).value;
+    if (auto tanh = dyn_cast<::mlir::math::TanhOp>(function))
+      return gpu::onePlusTanh(a, GpuArithmetic::Float{tanh.getOperand()}).value;
+    if (auto erf = dyn_cast<::mlir::math::ErfOp>(function); erf && add->hasAttr(relaxedAttr))
+      return gpu::relaxedOnePlusErf(a, GpuArithmetic::Float{erf.getOperand()}).value;
   }
   return {};
 }
@@ -152,7 +157,7 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
     // Both walks in post-order: the walk has left an op before it is erased.
     getOperation()->walk([&](arith::AddFOp op) {
       ImplicitLocOpBuilder b(op->getLoc(), op);
-      if (Value result = expandOnePlusTanh(b, op)) {
+      if (Value result = expandOnePlus(b, op)) {
         op.replaceAllUsesWith(result);
         op.erase();
       }

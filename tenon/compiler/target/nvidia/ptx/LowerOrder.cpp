@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of threads and blocks, barriers and fences, exchange inside a warp.
+// Numbers of threads and blocks, barriers and fences, order between kernels, exchange inside a warp.
 #include "tenon/compiler/target/nvidia/ptx/PtxBuilder.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 
@@ -14,9 +12,10 @@ using Values = SmallVector<Value>;
 
 /// Intrinsics, not assembly: LLVM knows their ranges.
 template <class OpT> Values lowerNumber(OpT op, typename OpT::Adaptor, PtxBuilder &e) {
-  StringRef name = std::is_same_v<OpT, ThreadIdOp>  ? "llvm.nvvm.read.ptx.sreg.tid.x"
-                   : std::is_same_v<OpT, BlockIdOp> ? "llvm.nvvm.read.ptx.sreg.ctaid.x"
-                                                    : "llvm.nvvm.read.ptx.sreg.cluster.ctarank";
+  StringRef name = std::is_same_v<OpT, ThreadIdOp>   ? "llvm.nvvm.read.ptx.sreg.tid.x"
+                   : std::is_same_v<OpT, BlockIdOp>  ? "llvm.nvvm.read.ptx.sreg.ctaid.x"
+                   : std::is_same_v<OpT, GridSizeOp> ? "llvm.nvvm.read.ptx.sreg.nctaid.x"
+                                                     : "llvm.nvvm.read.ptx.sreg.cluster.ctarank";
   return {e.b.create<LLVM::CallIntrinsicOp>(e.b.getI32Type(), e.b.getStringAttr(name), ValueRange())->getResult(0)};
 }
 
@@ -51,11 +50,13 @@ Values lowerMbarrierInit(MbarrierInitOp, MbarrierInitOp::Adaptor operands, PtxBu
                    "mbarrier.init.shared::cta.b64 [$0], $1;");
 }
 
-Values lowerMbarrierArrive(MbarrierArriveOp, MbarrierArriveOp::Adaptor operands, PtxBuilder &e) {
-  Value address = e.sharedAddress(operands.getAddress());
+Values lowerMbarrierArrive(MbarrierArriveOp op, MbarrierArriveOp::Adaptor operands, PtxBuilder &e) {
+  Value address = op.getCluster() ? operands.getAddress() : e.sharedAddress(operands.getAddress());
+  const char *where = op.getCluster() ? ".release.cluster.shared::cluster" : ".shared::cta";
   if (operands.getBytes())
-    return statement(e, {address, operands.getBytes()}, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;");
-  return statement(e, {address}, "mbarrier.arrive.shared::cta.b64 _, [$0];");
+    return statement(e, {address, operands.getBytes()},
+                     llvm::Twine("mbarrier.arrive.expect_tx") + where + ".b64 _, [$0], $1;");
+  return statement(e, {address}, llvm::Twine("mbarrier.arrive") + where + ".b64 _, [$0];");
 }
 
 Values lowerMbarrierWait(MbarrierWaitOp, MbarrierWaitOp::Adaptor operands, PtxBuilder &e) {
@@ -85,6 +86,14 @@ Values lowerFence(FenceOp op, FenceOp::Adaptor, PtxBuilder &e) {
   return {};
 }
 
+Values lowerAllowNextLaunch(AllowNextLaunchOp, AllowNextLaunchOp::Adaptor, PtxBuilder &e) {
+  return statement(e, {}, "griddepcontrol.launch_dependents;");
+}
+
+Values lowerAwaitEarlierLaunches(AwaitEarlierLaunchesOp, AwaitEarlierLaunchesOp::Adaptor, PtxBuilder &e) {
+  return statement(e, {}, "griddepcontrol.wait;");
+}
+
 Values lowerShuffle(ShuffleOp op, ShuffleOp::Adaptor operands, PtxBuilder &e) {
   // The last lane that `up` may come from is 0, of the others 31.
   std::string mode = stringifyShuffleMode(op.getMode()).str();
@@ -103,6 +112,7 @@ Values lowerVote(VoteOp, VoteOp::Adaptor operands, PtxBuilder &e) {
 void addOrderPatterns(RewritePatternSet &patterns, LLVMTypeConverter &converter, const Architecture &architecture) {
   addPattern<ThreadIdOp>(patterns, converter, architecture, lowerNumber<ThreadIdOp>);
   addPattern<BlockIdOp>(patterns, converter, architecture, lowerNumber<BlockIdOp>);
+  addPattern<GridSizeOp>(patterns, converter, architecture, lowerNumber<GridSizeOp>);
   addPattern<ClusterRankOp>(patterns, converter, architecture, lowerNumber<ClusterRankOp>);
   addPattern<BarrierOp>(patterns, converter, architecture, lowerBarrier);
   addPattern<WarpBarrierOp>(patterns, converter, architecture, lowerWarpBarrier);
@@ -113,6 +123,8 @@ void addOrderPatterns(RewritePatternSet &patterns, LLVMTypeConverter &converter,
   addPattern<MbarrierWaitOp>(patterns, converter, architecture, lowerMbarrierWait);
   addPattern<CpAsyncArriveOp>(patterns, converter, architecture, lowerCpAsyncArrive);
   addPattern<FenceOp>(patterns, converter, architecture, lowerFence);
+  addPattern<AllowNextLaunchOp>(patterns, converter, architecture, lowerAllowNextLaunch);
+  addPattern<AwaitEarlierLaunchesOp>(patterns, converter, architecture, lowerAwaitEarlierLaunches);
   addPattern<ShuffleOp>(patterns, converter, architecture, lowerShuffle);
   addPattern<VoteOp>(patterns, converter, architecture, lowerVote);
 }

@@ -7,6 +7,7 @@
 #include "tenon/compiler/target/nvidia/ptx/Architecture.h"
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -16,6 +17,12 @@ namespace tenon::nvidia {
 inline constexpr llvm::StringLiteral sharedSymbol = "tenon_shared";
 /// Its alignment: that of the widest swizzle pattern.
 inline constexpr int64_t sharedAlignment = 1024;
+
+/// A tensor map, as the driver encodes it and a kernel takes it.
+inline constexpr int64_t tensorMapBytes = 128, tensorMapAlignment = 64;
+
+/// The instruction that needs to know with how many registers a thread starts.
+inline constexpr llvm::StringLiteral setMaxRegisters = "setmaxnreg";
 
 /// On nvidia.approx: subnormal operands and results may be flushed to zero, since what uses the result cannot tell.
 /// Saves the three instructions around ex2, rcp or rsqrt that treat them.
@@ -91,5 +98,11 @@ void addPattern(mlir::RewritePatternSet &patterns, mlir::LLVMTypeConverter &conv
 void addMemoryPatterns(mlir::RewritePatternSet &, mlir::LLVMTypeConverter &, const Architecture &);
 void addOrderPatterns(mlir::RewritePatternSet &, mlir::LLVMTypeConverter &, const Architecture &);
 void addMatrixPatterns(mlir::RewritePatternSet &, mlir::LLVMTypeConverter &, const Architecture &);
+void addBulkPatterns(mlir::RewritePatternSet &, mlir::LLVMTypeConverter &, const Architecture &);
+void addWarpgroupPatterns(mlir::RewritePatternSet &, mlir::LLVMTypeConverter &, const Architecture &);
+
+/// Before the patterns: tensor maps become parameters by value after the function's own, and nvidia.tensor_map their
+/// addresses. Reports and fails on a number that there is no map of.
+mlir::LogicalResult placeTensorMaps(mlir::func::FuncOp function);
 
 } // namespace tenon::nvidia

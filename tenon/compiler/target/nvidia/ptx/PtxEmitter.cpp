@@ -4,6 +4,7 @@
 #include "tenon/base/Error.h"
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
 #include "tenon/compiler/target/nvidia/ptx/LineInformation.h"
+#include "tenon/compiler/target/nvidia/ptx/PtxBuilder.h"
 #include "tenon/compiler/target/nvidia/ptx/ThreadsToLlvm.h"
 
 #include "tenon/compiler/lower/ToLlvm.h"
@@ -79,6 +80,27 @@ void markAssembly(llvm::Module &module) {
   }
 }
 
+bool changesRegisters(mlir::LLVM::LLVMFuncOp function) {
+  auto isChange = [](mlir::LLVM::InlineAsmOp assembly) { return assembly.getAsmString().starts_with(setMaxRegisters); };
+  return function.walk([&](mlir::LLVM::InlineAsmOp op) {
+           return isChange(op) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+         }).wasInterrupted();
+}
+
+/// Parameters by value are never written, so that their address can be taken where they lie instead of of a copy.
+void annotateTensorMaps(llvm::Function &kernel, llvm::NamedMDNode &annotations) {
+  llvm::LLVMContext &context = kernel.getContext();
+  llvm::SmallVector<llvm::Metadata *> numbers; // from 1
+  for (llvm::Argument &argument : kernel.args())
+    if (argument.hasByValAttr())
+      numbers.push_back(llvm::ConstantAsMetadata::get(
+          llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), argument.getArgNo() + 1)));
+  if (!numbers.empty())
+    annotations.addOperand(
+        llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(&kernel), llvm::MDString::get(context, "grid_constant"),
+                                    llvm::MDNode::get(context, numbers)}));
+}
+
 /// How the kernels are to be launched, for ptxas to know.
 void annotateKernels(llvm::Module &module, mlir::ModuleOp source, const PtxOptions &options) {
   llvm::LLVMContext &context = module.getContext();
@@ -103,8 +125,10 @@ void annotateKernels(llvm::Module &module, mlir::ModuleOp source, const PtxOptio
     kernel->addFnAttr(llvm::Attribute::NoUnwind);
     annotate("kernel", 1);
     annotate("reqntidx", threads.getInt());
-    if (options.minimumBlocks)
-      annotate("minctasm", options.minimumBlocks);
+    // One block fixes the registers at the start, without which the assembler ignores changes of their number (C7508).
+    if (int blocks = options.minimumBlocks ? options.minimumBlocks : changesRegisters(function))
+      annotate("minctasm", blocks);
+    annotateTensorMaps(*kernel, *annotations);
   }
 }
 

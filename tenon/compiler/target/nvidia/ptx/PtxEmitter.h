@@ -30,9 +30,9 @@ struct PtxModule {
   std::string text;
 };
 
-/// Each function with attribute nvidia.threads becomes a kernel of the same name, one 64-bit parameter per argument;
-/// `threads` stays as it is. Throws Error for an unknown architecture, InternalError with the diagnostics for anything
-/// that cannot be lowered.
+/// Each function with attribute nvidia.threads becomes a kernel of the same name, one 64-bit parameter per argument and
+/// then one of 128 bytes, aligned to 64, per tensor map; `threads` stays as it is. Throws Error for an unknown
+/// architecture, InternalError with the diagnostics for anything that cannot be lowered.
 PtxModule emitPtx(mlir::ModuleOp threads, const PtxOptions &options);
 
 /// The first half: LLVM IR, not optimised, every asm and intrinsic marked with what it may do.

@@ -62,10 +62,15 @@ LogicalResult lowerThreadsToNvvm(ModuleOp module, const Architecture &architectu
     return failure();
 
   declareShared(module);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (failed(placeTensorMaps(function)))
+      return failure();
   return lower::convertToLlvm(module, [&](LLVMTypeConverter &converter, RewritePatternSet &patterns) {
     addMemoryPatterns(patterns, converter, architecture);
     addOrderPatterns(patterns, converter, architecture);
     addMatrixPatterns(patterns, converter, architecture);
+    addBulkPatterns(patterns, converter, architecture);
+    addWarpgroupPatterns(patterns, converter, architecture);
     patterns.add<WideProduct>(converter, architecture);
   });
 }

@@ -11,9 +11,11 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <cstddef>
 
@@ -51,6 +53,8 @@ public:
 
   LogicalResult run() {
     takeWords();
+    noteEarlyStart();
+    guardAccumulators();
     SmallVector<Operation *> ops;
     function_.walk([&](Operation *op) {
       if (isa_and_nonnull<NvidiaDialect>(op->getDialect()))
@@ -61,10 +65,13 @@ public:
       b_.setLoc(op->getLoc());
       LogicalResult done =
           TypeSwitch<Operation *, LogicalResult>(op)
-              .Case<ThreadIdOp, BlockIdOp, ClusterRankOp, LoadOp, StoreOp, AtomicOp, AtomicCasOp, MapSharedOp,
-                    CpAsyncOp, CpAsyncCommitOp, CpAsyncWaitOp, CpAsyncArriveOp, BarrierOp, WarpBarrierOp,
+              .Case<ThreadIdOp, BlockIdOp, GridSizeOp, ClusterRankOp, LoadOp, StoreOp, AtomicOp, AtomicCasOp,
+                    MapSharedOp, CpAsyncOp, CpAsyncCommitOp, CpAsyncWaitOp, CpAsyncArriveOp, TensorMapOp,
+                    PrefetchTensorMapOp, TmaLoadOp, TmaStoreOp, BulkCommitOp, BulkWaitOp, BarrierOp, WarpBarrierOp,
                     ClusterArriveOp, ClusterWaitOp, MbarrierInitOp, MbarrierArriveOp, MbarrierWaitOp, FenceOp,
-                    ShuffleOp, VoteOp, MmaOp, LdMatrixOp, StMatrixOp, ApproxOp, PackOp>([&](auto op) {
+                    AllowNextLaunchOp, AwaitEarlierLaunchesOp, ShuffleOp, VoteOp, MmaOp, LdMatrixOp, StMatrixOp,
+                    WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, SetMaxRegistersOp, ApproxOp,
+                    PackOp>([&](auto op) {
                 emit(op);
                 op.erase();
                 return success();
@@ -85,9 +92,9 @@ private:
   void takeWords() {
     Block &entry = function_.front();
     b_.setInsertionPointToStart(&entry);
-    unsigned count = entry.getNumArguments();
+    unsigned count = arguments_ = entry.getNumArguments();
     thread_ = entry.addArgument(pointer_, function_.getLoc());
-    Value words = entry.addArgument(pointer_, function_.getLoc());
+    Value words = words_ = entry.addArgument(pointer_, function_.getLoc());
     for (unsigned i = 0; i < count; ++i)
       entry.getArgument(i).replaceAllUsesWith(
           b_.create<LLVM::LoadOp>(b_.getI64Type(), offset(words, 8 * i), /*alignment=*/8));
@@ -98,6 +105,16 @@ private:
     function_.setPublic();
   }
 
+  /// Threads of a kernel that may start early owe the wait for the kernels before it from their beginning on.
+  void noteEarlyStart() {
+    b_.setInsertionPointToStart(&function_.front());
+    b_.setLoc(function_.getLoc());
+    function_.walk([&](AwaitEarlierLaunchesOp) {
+      call("start_early", {});
+      return WalkResult::interrupt();
+    });
+  }
+
   /// The bounds of the block, and the lines that findings name.
   void emitConstants() {
     b_.setInsertionPointToStart(module_.getBody());
@@ -105,10 +122,10 @@ private:
       auto attribute = function_->getAttrOfType<IntegerAttr>(name);
       return attribute ? attribute.getInt() : otherwise;
     };
-    int64_t shape[] = {number(threadsAttr, 32), number(clusterAttr, 1), number(sharedBytesAttr, 0)};
-    for (StringRef name : {threadsAttr, clusterAttr, sharedBytesAttr})
+    int64_t shape[] = {number(threadsAttr, 32), number(clusterAttr, 1), number(sharedBytesAttr, 0), asynchronous_};
+    for (StringRef name : {threadsAttr, clusterAttr, sharedBytesAttr, tensorMapsAttr})
       function_->removeAttr(name);
-    b_.create<LLVM::GlobalOp>(LLVM::LLVMArrayType::get(b_.getI64Type(), 3), /*isConstant=*/true,
+    b_.create<LLVM::GlobalOp>(LLVM::LLVMArrayType::get(b_.getI64Type(), 4), /*isConstant=*/true,
                               LLVM::Linkage::External, sim::shapeSymbol, b_.getI64TensorAttr(shape));
     std::string text;
     for (auto &[place, number] : places_)
@@ -211,6 +228,7 @@ private:
   }
   void emit(ThreadIdOp op) { number(op, offsetof(sim::ThreadHeader, threadId)); }
   void emit(BlockIdOp op) { number(op, offsetof(sim::ThreadHeader, blockId)); }
+  void emit(GridSizeOp op) { number(op, offsetof(sim::ThreadHeader, gridSize)); }
   void emit(ClusterRankOp op) { number(op, offsetof(sim::ThreadHeader, clusterRank)); }
 
   Value i32Of(auto enumerator) { return i32(static_cast<int64_t>(enumerator)); }
@@ -261,10 +279,13 @@ private:
   void emit(MbarrierInitOp op) { call("mbarrier_init", {op.getAddress(), op.getCount()}); }
   void emit(MbarrierArriveOp op) {
     Value bytes = op.getBytes() ? b_.create<arith::ExtUIOp>(b_.getI64Type(), op.getBytes()).getResult() : i64(-1);
-    call("mbarrier_arrive", {op.getAddress(), bytes});
+    call("mbarrier_arrive", {op.getAddress(), bytes, i32Of(op.getCluster() ? Space::cluster : Space::shared)});
   }
   void emit(MbarrierWaitOp op) { call("mbarrier_wait", {op.getAddress(), op.getParity()}); }
   void emit(FenceOp op) { call("fence", {i32Of(op.getKind())}); }
+
+  void emit(AllowNextLaunchOp) {} // the simulator runs one kernel at a time
+  void emit(AwaitEarlierLaunchesOp) { call("await_earlier_launches", {}); }
 
   void emit(ShuffleOp op) {
     put(op.getValue());
@@ -294,6 +315,123 @@ private:
                       begin, end});
   }
 
+  //===--- Asynchronous units -------------------------------------------------------------------------------------===//
+
+  void emit(TensorMapOp op) {
+    Value address = offset(words_, 8 * (arguments_ + op.getNumber()));
+    op.replaceAllUsesWith(b_.create<LLVM::LoadOp>(b_.getI64Type(), address, /*alignment=*/8).getResult());
+  }
+  /// 32-bit values, one after another from `at` on.
+  void putWords(ValueRange values, int64_t at) {
+    for (auto [i, value] : llvm::enumerate(values))
+      b_.create<LLVM::StoreOp>(value, offset(thread_, at + 4 * i), /*alignment=*/4);
+  }
+  void getWords(Operation *op) {
+    for (OpResult result : op->getResults())
+      result.replaceAllUsesWith(b_.create<LLVM::LoadOp>(result.getType(), offset(thread_, 4 * result.getResultNumber()),
+                                                        /*alignment=*/4));
+  }
+
+  void emit(TmaLoadOp op) {
+    asynchronous_ = true;
+    auto [begin, end] = window(op.getWindow());
+    putWords(op.getCoordinates(), 0);
+    Value multicast = op.getMulticast() ? b_.create<arith::ExtUIOp>(b_.getI32Type(), op.getMulticast()).getResult()
+                                        : i32(-1);
+    call("tma_load", {op.getShared(), op.getMap(), i32(op.getCoordinates().size()), op.getMbarrier(), multicast, begin,
+                      end});
+  }
+  void emit(TmaStoreOp op) {
+    asynchronous_ = true;
+    auto [begin, end] = window(op.getWindow());
+    putWords(op.getCoordinates(), 0);
+    call("tma_store", {op.getMap(), i32(op.getCoordinates().size()), op.getShared(), begin, end});
+  }
+  void emit(PrefetchTensorMapOp) {}
+  void emit(BulkCommitOp) { call("bulk_commit", {}); }
+  void emit(BulkWaitOp op) { call("bulk_wait", {i32(op.getPending()), i32(op.getRead())}); }
+
+  void emit(WgmmaFenceOp) { call("wgmma_fence", {instruction()}); }
+  void emit(WgmmaOp op) {
+    asynchronous_ = true;
+    bool fromRegisters = op.getA().size() == 4;
+    putWords(op.getAccumulators(), 0);
+    if (fromRegisters)
+      putWords(op.getA(), sim::wideOperands);
+    auto [beginA, endA] = window(op.getWindowA());
+    auto [beginB, endB] = window(op.getWindowB());
+    call("wgmma", {instruction(), i32Of(op.getAType()), i32Of(op.getBType()), i32(op.getN()),
+                   i32(op.getTransA() | op.getTransB() << 1), i32(fromRegisters), fromRegisters ? i64(0) : op.getA()[0],
+                   op.getB(), flag(op.getScaleD()), beginA, endA, beginB, endB});
+    getWords(op);
+  }
+  void emit(WgmmaCommitOp) { call("wgmma_commit", {instruction()}); }
+  void emit(WgmmaWaitOp op) {
+    putWords(op.getAccumulators(), 0);
+    call("wgmma_wait", {instruction(), i32(op.getPending()), i32(op.getAccumulators().size())});
+    getWords(op);
+  }
+  void emit(SetMaxRegistersOp op) {
+    call("set_max_registers", {instruction(), i32(op.getCount()), i32(op.getIncrease())});
+  }
+
+  /// Where a value that may be an accumulator in flight goes next without being looked at; none for another use.
+  static SmallVector<Value> passedOn(OpOperand &use) {
+    Operation *owner = use.getOwner();
+    unsigned number = use.getOperandNumber();
+    if (auto loop = dyn_cast<scf::ForOp>(owner))
+      return {loop.getTiedLoopRegionIterArg(&use), loop.getTiedLoopResult(&use)};
+    if (auto loop = dyn_cast<scf::WhileOp>(owner))
+      return {loop.getBeforeArguments()[number]};
+    if (isa<scf::ConditionOp>(owner) && number > 0) {
+      auto loop = cast<scf::WhileOp>(owner->getParentOp());
+      return {loop.getAfterArguments()[number - 1], loop.getResult(number - 1)};
+    }
+    if (isa<scf::YieldOp>(owner)) {
+      Operation *parent = owner->getParentOp();
+      if (auto loop = dyn_cast<scf::WhileOp>(parent))
+        return {loop.getBeforeArguments()[number]};
+      if (auto loop = dyn_cast<scf::ForOp>(parent))
+        return {loop.getRegionIterArg(number), loop.getResult(number)};
+      return {parent->getResult(number)};
+    }
+    if (auto branch = dyn_cast<BranchOpInterface>(owner))
+      if (auto argument = branch.getSuccessorBlockArgument(number))
+        return {*argument};
+    if (isa<arith::SelectOp>(owner) && number > 0)
+      return {owner->getResult(0)};
+    if (auto wait = dyn_cast<WgmmaWaitOp>(owner); wait && wait.getPending() > 0)
+      return {wait.getResult(number)};
+    return {};
+  }
+
+  /// Accumulators are in flight from a wgmma to the wait that covers it: anything else that may use one asks first.
+  void guardAccumulators() {
+    llvm::SetVector<Value> flying;
+    function_.walk([&](WgmmaOp op) { flying.insert(op.result_begin(), op.result_end()); });
+    llvm::SetVector<std::pair<Operation *, Value>> uses;
+    for (size_t i = 0; i < flying.size(); ++i) // grows
+      for (OpOperand &use : flying[i].getUses()) {
+        Operation *owner = use.getOwner();
+        auto multiplication = dyn_cast<WgmmaOp>(owner);
+        if (isa<WgmmaWaitOp>(owner) ||
+            (multiplication && use.getOperandNumber() < multiplication.getAccumulators().size()) ||
+            !passedOn(use).empty()) {
+          for (Value next : passedOn(use))
+            flying.insert(next);
+          continue;
+        }
+        uses.insert({owner, use.get()});
+      }
+    for (auto [owner, value] : uses) {
+      b_.setInsertionPoint(owner);
+      b_.setLoc(owner->getLoc());
+      if (!value.getType().isInteger(32))
+        value = b_.create<arith::BitcastOp>(b_.getI32Type(), value);
+      call("wgmma_read", {value});
+    }
+  }
+
   void emit(ApproxOp op) {
     op.replaceAllUsesWith(call("approx", {i32Of(op.getFunction()), op.getValue()}, b_.getF32Type()));
   }
@@ -305,7 +443,9 @@ private:
   func::FuncOp function_;
   ImplicitLocOpBuilder b_;
   LLVM::LLVMPointerType pointer_;
-  Value thread_;
+  Value thread_, words_;
+  unsigned arguments_ = 0;
+  bool asynchronous_ = false;
   llvm::MapVector<std::string, int64_t, std::map<std::string, unsigned>> places_;
   int64_t instruction_ = 0;
 };

@@ -268,7 +268,20 @@ private:
            LinearLayout::zeros1D(Unit::Lane, 32 / (lanesAcross * lanesDown), 2);
   }
 
+  /// Warpgroups one below the other, each with blocks of 64 rows.
+  LayoutAttr warpgroupLayout(tile::DotOp dot) {
+    WarpgroupShape shape = *warpgroupShape(dot, options_.warps);
+    LayoutAttr layout = attribute(wgmmaAccumulator(shape.n)
+                                      .repeat(Unit::Register, 1, shape.columnBlocks())
+                                      .repeat(Unit::Register, 0, shape.rowBlocks())
+                                      .repeat(Unit::Warp, 0, shape.overRows)
+                                      .repeat(Unit::Warp, 1, shape.overColumns));
+    return shape.swapped ? transposed(layout, {1, 0}) : layout;
+  }
+
   LayoutAttr dotLayout(tile::DotOp dot) {
+    if (dot->hasAttr(warpgroupAttr))
+      return warpgroupLayout(dot);
     ArrayRef<int64_t> shape = shapeOf(dot);
     // Warps side by side over the rows first: a row then belongs to one warp, and reductions of it need no exchange.
     // Without reductions, squarer parts per warp read fewer operands.
@@ -392,6 +405,8 @@ private:
     LayoutAttr preferred = memoryLayout(shapeOf(value)), has = layoutOf(value.getType());
     if (choice(value).kind != Choice::Fixed)
       return preferred;
+    if (store->hasAttr(bulkAttr))
+      return has; // every layout goes through shared memory
     std::optional<int64_t> contiguous = contiguousDim(store.getView());
     int64_t elements = 1;
     for (int64_t size : shapeOf(value))

@@ -3,6 +3,7 @@
 
 #include "tenon/base/Error.h"
 #include "tenon/compiler/lower/Elements.h"
+#include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -52,19 +53,27 @@ DotPlan planDot(tile::DotOp dot, int architecture) {
   plan.b = typeOf(plan.stagedB, dot.getBUnsigned());
   plan.elementBytes = lower::byteSize(plan.stagedA);
   plan.depth = 32 / plan.elementBytes;
-  plan.instruction = "mma.sync.m16n8k" + std::to_string(plan.depth) + " " + stringifyOperandType(plan.a).str();
+  plan.warpgroup = dot->hasAttr(warpgroupAttr);
+  plan.instruction = (plan.warpgroup ? "wgmma.m64k" : "mma.sync.m16n8k") + std::to_string(plan.depth) + " " +
+                     stringifyOperandType(plan.a).str();
+  if (auto reason = dot->getAttrOfType<StringAttr>(notWarpgroupAttr); reason && plan.limit.empty())
+    plan.limit = "not wgmma: " + reason.str();
   if (plan.a != plan.b)
     plan.instruction += " x " + stringifyOperandType(plan.b).str();
   return plan;
 }
 
 int64_t OperandTile::place(int64_t row, int64_t column) const {
-  int64_t byte = column * elementBytes, swizzle = row >> swizzleShift & swizzleMask;
-  return row * pitch + (byte / 16 ^ swizzle) * 16 + byte % 16;
+  int64_t byte = column * elementBytes, swizzle = row >> swizzleShift & swizzleMask, before = 0;
+  if (panel) {
+    before = byte / panel * panelSize();
+    byte %= panel;
+  }
+  return before + row * pitch + (byte / 16 ^ swizzle) * 16 + byte % 16;
 }
 
 LinearLayout OperandTile::layout() const {
-  if (pitch != paddedColumns * elementBytes || !llvm::isPowerOf2_64(pitch) || !llvm::isPowerOf2_64(paddedRows))
+  if (panel || pitch != paddedColumns * elementBytes || !llvm::isPowerOf2_64(pitch) || !llvm::isPowerOf2_64(paddedRows))
     throw InternalError("an operand tile with gaps has no layout");
   std::vector<Coords> bases;
   for (int64_t column = 1; column < paddedColumns; column *= 2)
@@ -106,6 +115,20 @@ OperandTile planOperandTile(int64_t rows, int64_t columns, int64_t elementBytes,
     tile.pitch = (chunks + (rows > 1)) * 16;
     break;
   }
+  return tile;
+}
+
+OperandTile planPanelTile(int64_t rows, int64_t columns, int64_t elementBytes, int64_t panel) {
+  OperandTile tile;
+  tile.elementBytes = elementBytes;
+  tile.rows = rows;
+  tile.columns = columns;
+  tile.paddedRows = llvm::alignTo(rows, 8);
+  tile.paddedColumns = llvm::alignTo(columns * elementBytes, panel) / elementBytes;
+  tile.pitch = tile.panel = panel;
+  int64_t chunks = panel / 16;
+  tile.swizzleMask = chunks - 1;
+  tile.swizzleShift = 3 - llvm::Log2_64(chunks);
   return tile;
 }
 

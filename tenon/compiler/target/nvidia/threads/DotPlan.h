@@ -8,9 +8,10 @@
 /// What a dot is computed with, and how its operands lie in shared memory for that.
 namespace tenon::nvidia {
 
-/// The instruction of a dot: mma.sync on the matrix unit, or a multiply-add per element.
+/// The instruction of a dot: wgmma or mma.sync on the matrix unit, or a multiply-add per element.
 struct DotPlan {
   bool matrixUnit = false;
+  bool warpgroup = false; ///< wgmma (ChooseInstructions.h)
   OperandType a = OperandType::f16, b = OperandType::f16;
   mlir::Type stagedA, stagedB; ///< elements of the operands as the instruction wants them
   int64_t elementBytes = 4;    ///< of those
@@ -18,8 +19,10 @@ struct DotPlan {
   std::string instruction;     ///< its name
   std::string limit;           ///< why not a better one; may be empty
 
-  /// ldmatrix transposes 16-bit elements only; words of 32 bits need no transposition.
-  bool mustRunAlongK() const { return matrixUnit && elementBytes == 1; }
+  /// Whether sums of wgmma are too coarse to be accumulators: 13 bits of fraction for 8-bit floats.
+  bool promotes() const { return warpgroup && (stagedA.isFloat8E4M3FN() || stagedA.isFloat8E5M2()); }
+  /// ldmatrix and wgmma transpose 16-bit elements only; ldmatrix's words of 32 bits need no transposition.
+  bool mustRunAlongK() const { return matrixUnit && (elementBytes == 1 || (warpgroup && elementBytes != 2)); }
 };
 
 DotPlan planDot(tile::DotOp dot, int architecture);
@@ -36,14 +39,20 @@ DotPlan planDot(tile::DotOp dot, int architecture);
 ///     2              row >> 2 & 1       four
 ///
 /// and rows of another number of chunks are padded to an odd number.
+///
+/// For wgmma, and where the tensor memory accelerator moves it, the matrix is cut into panels of 128, 64 or 32 bytes of
+/// each row, one panel after the other.
 struct OperandTile {
   int64_t elementBytes = 2;
   int64_t rows = 1, columns = 1;
   int64_t paddedRows = 1, paddedColumns = 1;
   int64_t pitch = 16;                        ///< bytes from row to row
   int64_t swizzleShift = 0, swizzleMask = 0; ///< chunk ^= row >> shift & mask
+  int64_t panel = 0;                         ///< bytes of a row in one panel, which is the pitch; 0: no panels
 
-  int64_t bytes() const { return paddedRows * pitch; }
+  int64_t bytes() const { return panel ? paddedRows * paddedColumns * elementBytes : paddedRows * pitch; }
+  int64_t panels() const { return panel ? paddedColumns * elementBytes / panel : 1; }
+  int64_t panelSize() const { return paddedRows * panel; }
   bool isPadded() const { return rows < paddedRows || columns < paddedColumns; }
   /// Where an element begins, in bytes.
   int64_t place(int64_t row, int64_t column) const;
@@ -62,6 +71,9 @@ OperandUse useOf(const DotPlan &plan, bool alongK);
 /// Padded to the given multiples.
 OperandTile planOperandTile(int64_t rows, int64_t columns, int64_t elementBytes, int64_t rowMultiple,
                             int64_t columnMultiple, OperandUse use);
+
+/// In panels, which hold whole rows of so many bytes.
+OperandTile planPanelTile(int64_t rows, int64_t columns, int64_t elementBytes, int64_t panel);
 
 /// The multiple to which a dimension of an operand is padded for a dot: K by whole instructions, the other by
 /// ldmatrix's 8.

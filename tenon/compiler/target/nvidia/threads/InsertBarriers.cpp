@@ -13,7 +13,7 @@
 //                                                                      %y = nvidia.load ...
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 
-#include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
+#include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -59,7 +59,20 @@ template <class Op> std::optional<SharedAccess> describe(Op op, bool isWrite) {
   return SharedAccess{(*window)[0], (*window)[1], static_cast<int32_t>(op.getGroup().value_or(-1)), isWrite};
 }
 
+/// An operand of wgmma that threads wrote; the ones of bulk copies are ordered by barriers of their own.
+std::optional<SharedAccess> describe(WgmmaOp op) {
+  SmallVector<int64_t> ends;
+  for (std::optional<ArrayRef<int64_t>> window : {op.getWindowA(), op.getWindowB()})
+    if (window)
+      ends.append(window->begin(), window->end());
+  if (ends.empty())
+    return std::nullopt;
+  return SharedAccess{*llvm::min_element(ends), *llvm::max_element(ends), -1, false};
+}
+
 std::optional<SharedAccess> accessOf(Operation *op) {
+  if (auto multiply = llvm::dyn_cast<WgmmaOp>(op))
+    return describe(multiply);
   if (auto load = llvm::dyn_cast<LoadOp>(op))
     return load.getSpace() == Space::shared ? describe(load, false) : std::nullopt;
   if (auto store = llvm::dyn_cast<StoreOp>(op))
@@ -80,7 +93,9 @@ struct InsertBarriers : PassWrapper<InsertBarriers, OperationPass<func::FuncOp>>
 
   void runOnOperation() override {
     if (auto threads = getOperation()->getAttrOfType<IntegerAttr>(threadsAttr)) {
-      threads_ = threads.getInt();
+      auto workers = getOperation()->getAttrOfType<IntegerAttr>(workersAttr);
+      threads_ = (workers ? workers : threads).getInt();
+      barrier_ = workers ? workerBarrier : allBarrier;
       Pending pending;
       visit(getOperation().getBody().front(), pending);
     }
@@ -88,7 +103,8 @@ struct InsertBarriers : PassWrapper<InsertBarriers, OperationPass<func::FuncOp>>
 
   void visit(Block &block, Pending &pending) {
     for (Operation &op : block) {
-      if (llvm::isa<BarrierOp, ClusterWaitOp>(op) || (threads_ == 32 && llvm::isa<WarpBarrierOp>(op))) {
+      auto barrier = llvm::dyn_cast<BarrierOp>(op);
+      if ((barrier && barrier.getThreads() >= threads_) || llvm::isa<ClusterWaitOp>(op) || (threads_ == 32 && llvm::isa<WarpBarrierOp>(op))) {
         pending.clear();
       } else if (auto loop = llvm::dyn_cast<scf::ForOp>(op)) {
         Pending around = pending;
@@ -123,11 +139,12 @@ struct InsertBarriers : PassWrapper<InsertBarriers, OperationPass<func::FuncOp>>
     if (threads_ == 32)
       b.create<WarpBarrierOp>(before->getLoc());
     else
-      b.create<BarrierOp>(before->getLoc(), 0, static_cast<int32_t>(threads_));
+      b.create<BarrierOp>(before->getLoc(), barrier_, static_cast<int32_t>(threads_));
     pending.clear();
   }
 
   int64_t threads_ = 0;
+  int32_t barrier_ = allBarrier;
 };
 
 } // namespace

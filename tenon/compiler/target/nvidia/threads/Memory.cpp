@@ -137,6 +137,8 @@ void ThreadEmitter::emitLoad(tile::LoadOp op) {
 }
 
 void ThreadEmitter::emitStore(tile::StoreOp op) {
+  if (op->hasAttr(bulkAttr))
+    return emitBulkStore(op);
   const Distribution &tile = distribution(op.getValue());
   Access access(*this, op.getView(), op.getOffsets(), tile);
   AccessWidth width = widthOf(op.getView(), op.getOffsets(), tile);

@@ -4,7 +4,11 @@
 // program order; where an element may be written by one thread and read or written by another, a barrier stands between.
 // No barrier is needed where every element stays with one thread: the same window of the same view in the same layout,
 // unless several threads hold the element and all of them load what one of them stores.
-#include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
+//
+// And the order of kernels. From sm_90 on a kernel may start while the one before it in the stream still runs
+// (runtime/cuda/Launch.h): all its threads wait for that one before the first access. Its own successor may start as
+// early as it likes, since it waits as well.
+#include "tenon/compiler/target/nvidia/threads/Rings.h"
 
 using namespace mlir;
 
@@ -109,9 +113,32 @@ void ThreadEmitter::blockBarrier() {
   } else if (options_.threads == 32) {
     b_.create<WarpBarrierOp>();
   } else {
-    b_.create<BarrierOp>(0, static_cast<int32_t>(options_.threads));
+    b_.create<BarrierOp>(rings_.empty() ? allBarrier : workerBarrier, static_cast<int32_t>(options_.threads));
   }
   pendingGlobal_.clear();
+}
+
+/// Reports of asserts and prints lie there, too.
+bool ThreadEmitter::touchesGlobal(Operation &op) {
+  return op
+      .walk([](Operation *inside) {
+        bool touches = globalAccess(inside) || llvm::isa<tile::AssertOp, tile::PrintOp>(inside);
+        return touches ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Only where blocks are done soon: the next launch's are placed wherever there is room at this moment, and beside blocks
+/// that run for long that is not one to a multiprocessor.
+void ThreadEmitter::allowNextLaunch() {
+  bool hasLoop = kernel_.walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (options_.architecture >= 90 && !hasLoop)
+    b_.create<AllowNextLaunchOp>();
+}
+
+void ThreadEmitter::awaitEarlierLaunches() {
+  if (options_.architecture >= 90)
+    b_.create<AwaitEarlierLaunchesOp>();
 }
 
 } // namespace tenon::nvidia

@@ -7,6 +7,7 @@ namespace tenon::nvidia {
 
 void registerThreadPasses() {
   mlir::registerPass([] { return createRelaxPrecisionPass(); });
+  mlir::registerPass([] { return createChooseInstructionsPass(); });
   mlir::registerPass([] { return createChooseLayoutsPass(); });
   mlir::registerPass([] { return createPipelineLoadsPass(); });
   mlir::registerPass([] { return createInsertBarriersPass(); });

@@ -8,12 +8,23 @@
 
 namespace tenon::nvidia {
 
+/// On a thread function (integer): how many of its threads hold tiles, where others load for them. Counted from thread 0.
+inline constexpr llvm::StringLiteral workersAttr = "nvidia.workers";
+
 /// What layout selection may choose from.
 struct LayoutOptions {
   int64_t warps = 4;
   int64_t cluster = 1;
 };
 
+/// What instruction selection may choose from.
+struct InstructionOptions {
+  bool hasWarpgroups = true; ///< sm_90a
+  int64_t warps = 4;         ///< that hold tiles
+};
+
+/// Marks dots that run on warpgroups, and loads and stores that are bulk copies (ChooseInstructions.h).
+std::unique_ptr<mlir::Pass> createChooseInstructionsPass(const InstructionOptions &options = {});
 /// Marks f32 operations whose result is only ever seen rounded to 16 bits or fewer.
 std::unique_ptr<mlir::Pass> createRelaxPrecisionPass();
 /// Gives every tile type its layout, and puts nvidia.convert where an op's operands do not agree.

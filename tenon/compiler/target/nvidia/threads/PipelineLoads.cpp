@@ -14,6 +14,7 @@
 
 #include "tenon/compiler/lower/Elements.h"
 #include "tenon/compiler/lower/KernelInfo.h"
+#include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 #include "tenon/compiler/target/nvidia/threads/DotPlan.h"
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
@@ -69,15 +70,6 @@ void collectUses(Value value, SmallVector<DotUse> &uses, Operation *&other) {
   }
 }
 
-bool isZero(Value padding) {
-  if (!padding)
-    return true;
-  FloatAttr number;
-  if (matchPattern(padding, m_Constant(&number)))
-    return number.getValue().isPosZero(); // cp.async writes zero bits
-  return matchPattern(padding, m_Zero());
-}
-
 /// Why a load cannot be asynchronous; "" when it can.
 std::string refuse(tile::LoadOp load, ArrayRef<DotUse> uses, Operation *other, int architecture,
                    Divisibility &divisibility) {
@@ -86,7 +78,7 @@ std::string refuse(tile::LoadOp load, ArrayRef<DotUse> uses, Operation *other, i
     return "it stands in a branch of the loop";
   if (other)
     return "its tile is also an operand of " + other->getName().getStringRef().str();
-  if (!isZero(load.getPadding()))
+  if (!isZeroPadding(load.getPadding()))
     return "a copy can pad with zero only";
   std::optional<int64_t> contiguous = contiguousDim(load.getView());
   if (!contiguous)
@@ -163,6 +155,15 @@ std::optional<LoadedOperand> traceToLoad(Value operand) {
   return std::nullopt;
 }
 
+bool isZeroPadding(Value padding) {
+  if (!padding)
+    return true;
+  FloatAttr number;
+  if (matchPattern(padding, m_Constant(&number)))
+    return number.getValue().isPosZero();
+  return matchPattern(padding, m_Zero());
+}
+
 SmallVector<DotUse> dotUses(tile::LoadOp load, Operation *&other) {
   SmallVector<DotUse> uses;
   other = nullptr;
@@ -199,7 +200,7 @@ void markAsyncLoads(func::FuncOp kernel, int64_t stages, int architecture) {
     load->removeAttr(notAsyncAttr);
     Operation *other = nullptr;
     SmallVector<DotUse> uses = dotUses(load, other);
-    if (uses.empty() || !load->getParentOfType<scf::ForOp>())
+    if (uses.empty() || load->hasAttr(bulkAttr) || !load->getParentOfType<scf::ForOp>())
       return;
     std::string reason = stages < 2 ? "there is one stage only" : refuse(load, uses, other, architecture, divisibility);
     OpBuilder b(load);

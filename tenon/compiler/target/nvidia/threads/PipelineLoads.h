@@ -36,6 +36,9 @@ struct DotUse {
 /// All of them. `other` becomes a user that is no dot, if there is one.
 llvm::SmallVector<DotUse> dotUses(tile::LoadOp load, mlir::Operation *&other);
 
+/// What an asynchronous copy can pad with: zero bits. Null is no padding of the load's own, which is zero.
+bool isZeroPadding(mlir::Value padding);
+
 /// The ops in the loop's body, in order, that compute the offsets of a load from the loop's variable and values from
 /// outside; nothing when the offsets need more than that.
 std::optional<llvm::SmallVector<mlir::Operation *>> offsetSlice(tile::LoadOp load, mlir::scf::ForOp loop);

@@ -4,6 +4,7 @@
 #include "tenon/compiler/lower/KernelInfo.h"
 #include "tenon/compiler/target/nvidia/threads/Pipeline.h"
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
+#include "tenon/compiler/target/nvidia/threads/Rings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -21,6 +22,8 @@ bool isTile(Value value) { return llvm::isa<RankedTensorType>(value.getType()); 
 
 ThreadEmitter::ThreadEmitter(func::FuncOp kernel, ModuleOp target, const ThreadOptions &options)
     : kernel_(kernel), target_(target), options_(options), b_(kernel.getLoc(), target.getContext()) {}
+
+ThreadEmitter::~ThreadEmitter() = default;
 
 LogicalResult ThreadEmitter::run() {
   int64_t words = 0;
@@ -40,22 +43,28 @@ LogicalResult ThreadEmitter::run() {
   status_ = entry->getArgument(words);
   printBuffer_ = entry->getArgument(words + 1);
   b_.setInsertionPointToStart(entry);
+  allowNextLaunch();
   threadId_ = b_.create<ThreadIdOp>(b_.getI32Type());
-  if (options_.cluster > 1)
+  if (options_.cluster > 1 || options_.sharers > 1)
     clusterRank_ = b_.create<ClusterRankOp>(b_.getI32Type());
   // A value every thread computes once from its own number goes before this.
   prologueEnd_ = b_.create<arith::ConstantIntOp>(0, 1);
   bindArguments();
-  if (failed(emitBlock(kernel_.getBody().front())))
+  if (failed(isSpecialised(kernel_) ? emitSpecialised() : emitProgram()))
     return failure();
   if (readsOtherBlocks_) { // no block ends while another may read its memory
     b_.create<ClusterArriveOp>();
     b_.create<ClusterWaitOp>();
   }
   b_.create<func::ReturnOp>();
+  prefetchTensorMaps();
   prologueEnd_->erase();
-  function_->setAttr(threadsAttr, b_.getI64IntegerAttr(options_.threads));
-  function_->setAttr(clusterAttr, b_.getI64IntegerAttr(options_.cluster));
+  function_->setAttr(threadsAttr, b_.getI64IntegerAttr(options_.threads + (rings_.empty() ? 0 : producerThreads)));
+  if (!rings_.empty()) {
+    function_->setAttr(workersAttr, b_.getI64IntegerAttr(options_.threads));
+    function_->setAttr(tensorMapsAttr, b_.getI64IntegerAttr(tensorMaps_.size()));
+  }
+  function_->setAttr(clusterAttr, b_.getI64IntegerAttr(options_.cluster * options_.sharers));
   function_->setAttr(sharedBytesAttr, b_.getI64IntegerAttr(peakShared_));
   return success();
 }
@@ -92,16 +101,61 @@ void ThreadEmitter::bindArguments() {
   }
 }
 
+/// What comes before the first access of global memory overlaps the end of the kernel before.
+LogicalResult ThreadEmitter::emitProgram() {
+  bool waited = false;
+  for (Operation &op : kernel_.getBody().front().without_terminator()) {
+    if (!waited && touchesGlobal(op)) {
+      awaitEarlierLaunches();
+      waited = true;
+    }
+    if (failed(emitInOrder(op)))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult ThreadEmitter::emitBlock(Block &block) {
   for (Operation &op : block.without_terminator())
-    if (failed(emitOp(op)))
+    if (failed(emitInOrder(op)))
       return failure();
+  return success();
+}
+
+/// With what rings and dots under way need before and after it.
+LogicalResult ThreadEmitter::emitInOrder(Operation &op) {
+  if (rings_.empty())
+    return emitOp(op);
+  settleFor(op);
+  for (auto &ring : rings_)
+    if (ring->firstUse == &op)
+      waitForFull(*ring);
+  bool writes = llvm::isa<tile::StoreOp, tile::ScatterOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::AssertOp,
+                          tile::PrintOp>(op);
+  if (writes && isLive_)
+    emitIfLive(op);
+  else if (failed(emitOp(op)))
+    return failure();
+  for (auto &ring : rings_)
+    if (ring->lastUse == &op) {
+      if (underWay_.empty())
+        releaseSlot(*ring, ring->current);
+      else
+        ring->held = ring->current;
+    }
   return success();
 }
 
 LogicalResult ThreadEmitter::emitOp(Operation &op) {
   b_.setLoc(op.getLoc());
   orderGlobal(&op);
+  if (auto load = llvm::dyn_cast<tile::LoadOp>(op); load && load->hasAttr(bulkAttr)) {
+    for (auto &ring : rings_)
+      if (ring->transfers.front().load == load)
+        takeSlot(*ring);
+    async_.insert(load);
+    return success();
+  }
   bool movesTile = llvm::isa<tile::TransposeOp, tile::ReshapeOp, ConvertOp>(op);
   if (op.hasAttr(asyncAttr) || (movesTile && isAsync(op.getOperand(0)))) {
     async_.insert(op.getResult(0)); // only dots read it, where it lies
@@ -114,6 +168,8 @@ LogicalResult ThreadEmitter::emitOp(Operation &op) {
       .Case<tile::GridOp>([&](auto grid) { return emitGrid(grid), success(); })
       .Case<tile::RequireOp>([](auto) { return success(); })
       .Case<tile::WorkspaceOp>([&](auto workspace) {
+        if (views_.contains(workspace))
+          return success(); // another role's program has met it
         auto type = workspace.getView().getType();
         views_[workspace] = readView(type, static_cast<int>(type.getRank()) - 1);
         return success();
@@ -281,6 +337,10 @@ void ThreadEmitter::emitGrid(tile::GridOp op) {
   Value number = b_.create<BlockIdOp>(b_.getI32Type());
   if (options_.cluster > 1)
     number = b_.create<arith::DivUIOp>(number, i32(options_.cluster));
+  setInstance(op, number);
+}
+
+void ThreadEmitter::setInstance(tile::GridOp op, Value number) {
   programIds_.assign(op.getNumResults(), Value());
   for (int axis = static_cast<int>(op.getNumResults()) - 1; axis >= 0; --axis) {
     Value id = number;
@@ -336,6 +396,20 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
   SmallVector<Value> inits;
   for (Value init : loop.getInitArgs())
     flatten(init, inits);
+  CarriedRings rings = carriedBy(loop);
+  append(rings, inits);
+  // Dots under way at the loop's end are waited for before its results meet those of no iterations: where the two would
+  // have to be copied into the same registers, the assembler would otherwise make every dot wait.
+  scf::IfOp guard;
+  if (!rings.dots.empty()) {
+    Value runs = b_.create<arith::CmpIOp>(arith::CmpIPredicate::slt, scalar(loop.getLowerBound()),
+                                          scalar(loop.getUpperBound()));
+    ArrayRef<Value> unchanged = ArrayRef<Value>(inits).drop_back(rings.held.size());
+    guard = b_.create<scf::IfOp>(ValueRange(unchanged).getTypes(), runs, /*addThenBlock=*/true, /*addElseBlock=*/true);
+    b_.setInsertionPointToStart(guard.elseBlock());
+    b_.create<scf::YieldOp>(unchanged);
+    b_.setInsertionPointToStart(guard.thenBlock());
+  }
   if (pipeline)
     inits.push_back(i32(0));
   auto lowered = b_.create<scf::ForOp>(scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
@@ -344,6 +418,9 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
   ValueRange carried = lowered.getRegionIterArgs();
   for (BlockArgument argument : loop.getRegionIterArgs())
     unflatten(argument, carried);
+  take(rings, carried);
+  for (tile::DotOp dot : rings.dots) // of the iteration before
+    underWay_.push_back(dot.getAcc());
   {
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPointToStart(lowered.getBody());
@@ -353,9 +430,12 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
       nextSlot = enterIteration(*pipeline, lowered.getInductionVar(), lowered.getRegionIterArgs().back());
     if (failed(emitBlock(*loop.getBody())))
       return failure();
+    if (llvm::any_of(underWay_, [&](Value tile) { return !llvm::is_contained(rings.dots, tile.getDefiningOp()); }))
+      settle();
     SmallVector<Value> next;
     for (Value value : loop.getBody()->getTerminator()->getOperands())
       flatten(value, next);
+    append(rings, next);
     if (pipeline)
       next.push_back(nextSlot);
     b_.setInsertionPointToEnd(lowered.getBody());
@@ -373,6 +453,24 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
   ValueRange results = lowered.getResults();
   for (Value result : loop.getResults())
     unflatten(result, results);
+  take(rings, results);
+  underWay_.clear();
+  if (!guard)
+    return success();
+  for (tile::DotOp dot : rings.dots)
+    underWay_.push_back(loop.getTiedLoopResult(llvm::cast<BlockArgument>(dot.getAcc())));
+  settle();
+  SmallVector<Value> last;
+  for (Value result : loop.getResults())
+    flatten(result, last);
+  rings.held.clear();
+  append(rings, last);
+  b_.create<scf::YieldOp>(last);
+  b_.setInsertionPointAfter(guard);
+  ValueRange guarded = guard.getResults();
+  for (Value result : loop.getResults())
+    unflatten(result, guarded);
+  take(rings, guarded);
   return success();
 }
 
@@ -389,17 +487,26 @@ LogicalResult ThreadEmitter::emitIf(scf::IfOp branch) {
     }
     types.append(count, element);
   }
+  CarriedRings rings{ringsIn(branch), {}, {}};
+  types.append(2 * rings.rings.size(), b_.getI32Type());
+  SmallVector<Value> unchanged; // of the rings
+  append(rings, unchanged);
   bool hasElse = !branch.getElseRegion().empty();
-  auto lowered = b_.create<scf::IfOp>(types, scalar(branch.getCondition()), /*addThenBlock=*/true, hasElse);
+  auto lowered = b_.create<scf::IfOp>(types, scalar(branch.getCondition()), /*addThenBlock=*/true,
+                                      hasElse || !rings.rings.empty());
   auto emitSide = [&](Block &from, Block &to) -> LogicalResult {
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPointToStart(&to);
     SmallVector<GlobalAccess> before = pendingGlobal_;
+    ValueRange states = unchanged;
+    take(rings, states);
     if (failed(emitBlock(from)))
       return failure();
+    settle();
     SmallVector<Value> values;
     for (Value value : from.getTerminator()->getOperands())
       flatten(value, values);
+    append(rings, values);
     b_.create<scf::YieldOp>(values);
     pendingGlobal_.append(before); // the other side may be the one that ran
     return success();
@@ -408,9 +515,15 @@ LogicalResult ThreadEmitter::emitIf(scf::IfOp branch) {
     return failure();
   if (hasElse && failed(emitSide(branch.getElseRegion().front(), lowered.getElseRegion().front())))
     return failure();
+  if (!hasElse && !rings.rings.empty()) {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(lowered.elseBlock());
+    b_.create<scf::YieldOp>(unchanged);
+  }
   ValueRange results = lowered.getResults();
   for (Value result : branch.getResults())
     unflatten(result, results);
+  take(rings, results);
   return success();
 }
 

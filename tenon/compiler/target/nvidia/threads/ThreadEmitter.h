@@ -5,6 +5,7 @@
 #include "tenon/compiler/lower/Elements.h"
 #include "tenon/compiler/lower/KernelInfo.h"
 #include "tenon/compiler/target/nvidia/threads/AxisInfo.h"
+#include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 #include "tenon/compiler/target/nvidia/threads/Distribution.h"
 #include "tenon/compiler/target/nvidia/threads/Divisibility.h"
 #include "tenon/compiler/target/nvidia/threads/DotPlan.h"
@@ -25,17 +26,27 @@
 ///
 /// The pieces, one file each: ThreadEmitter.cpp (program, control flow, element-wise), Memory.cpp (loads and stores),
 /// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp
-/// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, Scan.cpp, Dot.cpp, MatrixDot.cpp and PlainDot.cpp
-/// (dots), Pipeline.cpp (loads that run ahead of their loop).
+/// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, Scan.cpp, Dot.cpp, WarpgroupDot.cpp, MatrixDot.cpp and
+/// PlainDot.cpp (dots), Pipeline.cpp (loads that run ahead of their loop), Roles.cpp and Rings.cpp (loads by a warp of
+/// their own), BulkStore.cpp.
 namespace tenon::nvidia {
 
 struct ThreadOptions {
-  int64_t threads = 128; ///< per block, a multiple of 32
+  int64_t threads = 128; ///< per block, a multiple of 32; those that hold tiles
   int64_t cluster = 1;   ///< blocks that work on one program instance together
   int architecture = 90; ///< 80 for sm_80, ...
-  int64_t stages = 3;    ///< buffers of a loop's asynchronous loads; 0 and 1: none
+  int64_t stages = 3;    ///< buffers of a loop's asynchronous loads; 0 and 1: none (bulk copies have one at least)
+  int64_t sharers = 1;   ///< blocks of a cluster that share loads, each with an instance of its own
   bool keepOperands = true; ///< a dot's operand that a loop does not change stays in shared memory
 };
+
+/// Threads of a block that load for the others, where loads have a warp of their own: a warpgroup, which can give
+/// registers away, of which one thread works.
+inline constexpr int64_t producerThreads = 128;
+/// Barriers of the block: all threads, those that hold tiles, and warpgroup i of them.
+inline constexpr int32_t allBarrier = 0, workerBarrier = 1, firstGroupBarrier = 2;
+/// What panels of shared memory begin at a multiple of: the swizzle's pattern repeats so.
+inline constexpr int64_t panelAlignment = 1024;
 
 /// A tile in the registers of one thread, by register number of its Distribution; null where no element exists.
 using Registers = llvm::SmallVector<mlir::Value>;
@@ -84,6 +95,7 @@ bool mayOverlap(mlir::func::FuncOp kernel, mlir::Value a, mlir::Value b);
 class ThreadEmitter {
 public:
   ThreadEmitter(mlir::func::FuncOp kernel, mlir::ModuleOp target, const ThreadOptions &options);
+  ~ThreadEmitter();
 
   mlir::LogicalResult run();
   int64_t sharedBytes() const { return peakShared_; }
@@ -93,6 +105,9 @@ public:
   using Print = lower::KernelInfo::Gpu::Print;
   const std::vector<Assert> &asserts() const { return asserts_; }
   const std::vector<Print> &prints() const { return prints_; }
+  using TensorMap = lower::KernelInfo::Gpu::TensorMap;
+  const std::vector<TensorMap> &tensorMaps() const { return tensorMaps_; }
+  bool isPersistent() const { return !rings_.empty(); }
 
 private:
   //--- The program (ThreadEmitter.cpp) ---
@@ -100,11 +115,15 @@ private:
   ViewWords readView(tile::ViewType type, int unitStride);
   void flatten(mlir::Value value, llvm::SmallVectorImpl<mlir::Value> &flat);
   void unflatten(mlir::Value value, mlir::ValueRange &flat);
+  mlir::LogicalResult emitProgram();
   mlir::LogicalResult emitBlock(mlir::Block &block);
+  mlir::LogicalResult emitInOrder(mlir::Operation &op);
   mlir::LogicalResult emitOp(mlir::Operation &op);
   mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
   mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
   void emitGrid(tile::GridOp op);
+  /// The ids of the program instance of that number (i32), the last axis fastest.
+  void setInstance(tile::GridOp op, mlir::Value number);
   void emitElementwise(mlir::Operation &op);
   void roundPairs(Registers &values);
   void emitConstant(mlir::arith::ConstantOp op);
@@ -133,6 +152,9 @@ private:
   void orderGlobal(mlir::Operation *op);
   void orderIterations(mlir::Block &body);
   void blockBarrier();
+  static bool touchesGlobal(mlir::Operation &op);
+  void allowNextLaunch();
+  void awaitEarlierLaunches();
 
   //--- Indexed.cpp ---
   void emitGather(tile::GatherOp op);
@@ -200,12 +222,19 @@ private:
   };
   using OperandKey = std::pair<mlir::Value, int64_t>;
   mlir::LogicalResult emitDot(tile::DotOp op);
+  void emitWarpgroupDot(tile::DotOp op, const DotPlan &plan);
   void emitMatrixDot(tile::DotOp op, const DotPlan &plan);
   void emitPlainDot(tile::DotOp op, const DotPlan &plan);
   /// `kDim`: which dimension of the operand is K.
   StagedOperand operandOf(mlir::Value value, const DotPlan &plan, int64_t kDim);
   StagedOperand stageOperand(mlir::Value value, const DotPlan &plan, int64_t kDim);
   static OperandKey operandKey(mlir::Value value, const DotPlan &plan, int64_t kDim);
+  //--- SharedMatrix.cpp ---
+  void writeMatrices(mlir::Value value, mlir::Type element, const OperandTile &tile, int64_t begin, int64_t rowDim,
+                     int64_t columnDim, SharedWindow window, int group);
+  void writeMatrix(mlir::Value value, mlir::Type element, const OperandTile &tile, int64_t begin, int64_t rowDim,
+                   int64_t columnDim, SharedWindow window, int group);
+  mlir::Value panelStart(const OperandTile &tile, mlir::Value byte);
   /// Where a byte of a row lies in it, i32.
   mlir::Value swizzled(const OperandTile &tile, mlir::Value row, mlir::Value byte);
   void zeroPadding(const OperandTile &tile, int64_t begin, SharedWindow window, int group);
@@ -230,6 +259,56 @@ private:
   void startCopy(const Pipeline &pipeline, const Copy &copy, mlir::Value active, mlir::Value slot, int group);
   /// A tile that lies in such a buffer, or a relabelling of one: it has no registers.
   bool isAsync(mlir::Value tile) const { return async_.contains(tile); }
+
+  //--- Roles.cpp: one warp loads, the warpgroups that hold tiles compute ---
+  mlir::LogicalResult emitSpecialised();
+  mlir::LogicalResult emitInstances(tile::GridOp grid, llvm::function_ref<mlir::LogicalResult()> body);
+  mlir::Value clustersAlong(tile::GridOp grid, size_t axis);
+  void setGroupedInstance(tile::GridOp grid, mlir::Value number);
+  void emitProducer(mlir::Operation &op, const ProducerSlice &slice);
+  void emitProducerLoop(mlir::scf::ForOp loop, const ProducerSlice &slice);
+  void emitProducerBranch(mlir::scf::IfOp branch, const ProducerSlice &slice);
+  void emitIfLive(mlir::Operation &op);
+  mlir::Value warpgroupLeader(); ///< whether this is the first thread of its warpgroup
+
+  //--- Rings.cpp: buffers in shared memory between the two ---
+  struct Transfer;
+  struct Ring;
+  void planRings();
+  int tensorMap(mlir::Value view, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> box, int64_t swizzleBytes);
+  mlir::Value boxCoordinate(mlir::Value offset);
+  void initialiseRings();
+  void prefetchTensorMaps();
+  void clusterBarrier();
+  void advance(Ring &ring);
+  void startTransfers(Ring &ring);
+  void takeSlot(Ring &ring);
+  void waitForFull(Ring &ring);
+  void releaseSlot(Ring &ring, mlir::Value slot);
+  llvm::SmallVector<Ring *> ringsIn(mlir::Operation *op);
+  mlir::Value barrierAt(int64_t first, mlir::Value slot);
+  /// What a loop hands from iteration to iteration for the rings in it, in order.
+  struct CarriedRings {
+    llvm::SmallVector<Ring *> rings; ///< slot and phase
+    llvm::SmallVector<Ring *> held;  ///< the slot that dots under way still read
+    llvm::SmallVector<tile::DotOp> dots; ///< that are under way at the end of an iteration
+  };
+  CarriedRings carriedBy(mlir::scf::ForOp loop);
+  void append(const CarriedRings &carried, llvm::SmallVectorImpl<mlir::Value> &values);
+  void take(const CarriedRings &carried, mlir::ValueRange &values);
+
+  //--- WarpgroupDot.cpp: dots under way ---
+  /// Waits for all of them; what they read is free.
+  void settle();
+  bool isUnderWay(mlir::Value tile) const { return llvm::is_contained(underWay_, tile); }
+  void settleFor(mlir::Operation &op);
+  void waitForDots(int32_t pending, llvm::ArrayRef<mlir::Value> tiles);
+  void releaseHeld();
+
+  //--- BulkStore.cpp ---
+  void planBulkStores();
+  void emitBulkStore(tile::StoreOp op);
+  void groupBarrier(mlir::Value group, int64_t groups);
 
   //--- Shared by the pieces (Support.cpp) ---
   mlir::Value scalar(mlir::Value value) { return scalars_.lookup(value); }
@@ -297,6 +376,13 @@ private:
   llvm::DenseMap<OperandKey, StagedOperand> keptOperands_;
   llvm::DenseMap<mlir::Operation *, StagedOperand> copied_; ///< by tile.load; `alongK` is not known here
   llvm::DenseSet<mlir::Value> async_;
+  std::vector<std::unique_ptr<Ring>> rings_;
+  SharedLoads shared_;    ///< by the blocks of the cluster
+  mlir::Value isLive_;    ///< whether the instance is one of the grid's: a cluster may reach beyond; null: always
+  llvm::SmallVector<mlir::Value> underWay_; ///< results of dots that no wait has covered yet
+  llvm::DenseSet<mlir::Operation *> carriedDots_;
+  llvm::DenseMap<mlir::Operation *, int64_t> bulkStaging_; ///< by store
+  std::vector<TensorMap> tensorMaps_;
   unsigned nextWord_ = 0;
   int64_t usedShared_ = 0, peakShared_ = 0, neverReleased_ = 0;
   int nextGroup_ = 0;

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops around the register block:
+//
+//     for each panel of B:                                  stays in L1
+//       for each block of rows of A:                        comes from L2
+//         acc[rows][vectors] = C, or zero
+//         for k in units of K:                              vectors loads, rows broadcasts, their multiply-adds
+//           acc[i][j] += A[i][k] * B[k][j]
+//         C = acc
+//
+// Rows and columns that are left over get smaller blocks. Their number may be known only when the program runs
+// (DotLimits); there is then one block for every even number of rows and a switch.
+#include "tenon/compiler/target/cpu/Dot.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+
+Value DotEmitter::multiplyAdd(Value a, Value b, Value sum) {
+  auto call = [&](const char *name, Value first, Value second) -> Value {
+    return b_.create<LLVM::CallIntrinsicOp>(sum.getType(), b_.getStringAttr(name), ValueRange{sum, first, second})
+        ->getResult(0);
+  };
+  switch (plan_.family) {
+  case DotFamily::multiplyAdd:
+    if (llvm::isa<FloatType>(plan_.accumulator))
+      return b_.create<math::FmaOp>(a, b, sum);
+    return b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(a, b), sum);
+  case DotFamily::bf16Pairs: {
+    auto pairs = llvm::cast<VectorType>(vectorOf(b_.getBF16Type(), 2 * plan_.lanes));
+    return call("llvm.x86.avx512bf16.dpbf16ps.512", b_.create<vector::BitCastOp>(pairs, a),
+                b_.create<vector::BitCastOp>(pairs, b));
+  }
+  case DotFamily::byteQuads:
+    return plan_.aIsUnsigned ? call("llvm.x86.avx512.vpdpbusd.512", a, b) : call("llvm.x86.avx512.vpdpbusd.512", b, a);
+  }
+  llvm_unreachable("all families");
+}
+
+void DotEmitter::emitBlocks(const PackedOperand &a, const PackedOperand &b, const Buffer &c) {
+  int64_t panel = plan_.panel(), whole = n_ / panel;
+  auto columns = [&](Value number, int64_t width) {
+    Value start = at(b.pointer, times(number, b.panelStride), unitType());
+    emitRows(a, c, {start, times(number, panel), width, b.depthStride});
+  };
+  auto perPanel = [&](Value number) { columns(number, panel); };
+  if (!limits_.columns) {
+    forRange(0, whole, 1, perPanel);
+    if (whole * panel < n_)
+      columns(e_.index(whole), n_ - whole * panel);
+    return;
+  }
+  if (whole) {
+    Value needed = dividedUp(limits_.columns, panel);
+    forRange(e_.index(0), minimum(needed, e_.index(whole)), 1, perPanel);
+  }
+  if (whole * panel < n_) {
+    Value reached = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sgt, limits_.columns, e_.index(whole * panel));
+    auto branch = b_.create<scf::IfOp>(reached, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPoint(branch.thenBlock()->getTerminator());
+    columns(e_.index(whole), n_ - whole * panel);
+  }
+}
+
+void DotEmitter::emitRows(const PackedOperand &a, const Buffer &c, const Columns &columns) {
+  int64_t rows = plan_.rows, whole = m_ / rows * rows;
+  auto block = [&](Value row) { emitBlock(a, c, row, rows, columns); };
+  if (!limits_.rows) {
+    forRange(0, whole, rows, block);
+    if (whole < m_)
+      emitBlock(a, c, e_.index(whole), m_ - whole, columns);
+    return;
+  }
+  Value rest = limits_.rows, first = e_.index(0);
+  if (whole) {
+    Value blocks = b_.create<arith::DivUIOp>(limits_.rows, e_.index(rows));
+    first = times(blocks, rows);
+    forRange(e_.index(0), first, rows, block);
+    rest = b_.create<arith::SubIOp>(limits_.rows, first);
+  }
+  // One block for what is left, rounded up to an even number of rows: there are that many in the tile.
+  int64_t step = m_ % 2 == 0 && rows % 2 == 0 ? 2 : 1, most = std::min(m_, rows - 1);
+  SmallVector<int64_t> cases;
+  for (int64_t i = 1; (i - 1) * step < most; ++i)
+    cases.push_back(i);
+  Value chosen = dividedUp(rest, step);
+  auto choice = b_.create<scf::IndexSwitchOp>(TypeRange{}, chosen, b_.getDenseI64ArrayAttr(cases), cases.size());
+  OpBuilder::InsertionGuard guard(b_);
+  auto fill = [&](Region &region, int64_t count) {
+    b_.setInsertionPointToEnd(&region.emplaceBlock());
+    auto end = b_.create<scf::YieldOp>();
+    b_.setInsertionPoint(end);
+    if (count)
+      emitBlock(a, c, first, count, columns);
+  };
+  for (auto [i, region] : llvm::zip(cases, choice.getCaseRegions()))
+    fill(region, std::min(i * step, m_));
+  fill(choice.getDefaultRegion(), 0);
+}
+
+void DotEmitter::emitBlock(const PackedOperand &a, const Buffer &c, Value row, int64_t rows, const Columns &columns) {
+  int64_t lanes = plan_.lanes, vectors = (columns.width + lanes - 1) / lanes;
+  auto present = [&](int64_t v) { return std::min(lanes, columns.width - v * lanes); };
+  Type element = plan_.accumulator, unit = unitType(), type = vectorOf(element, lanes);
+  Value from = at(c.pointer, plus(times(row, c.strides[0]), columns.first), element);
+  Value rowsOfA = at(a.pointer, times(row, a.itemStride), unit);
+
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value start = startsAtZero_ ? zero(type)
+                                  : load(at(from, i * c.strides[0] + v * lanes, element), element, present(v), lanes);
+      if (correction_) {
+        Value place = at(correction_, plus(columns.first, e_.index(v * lanes)), element);
+        start = b_.create<arith::AddIOp>(start, load(place, element, lanes, lanes));
+      }
+      sums.push_back(start);
+    }
+  Value depth = e_.index(units_);
+  if (limits_.depth)
+    depth = minimum(depth, dividedUp(limits_.depth, plan_.group));
+  auto loop = b_.create<scf::ForOp>(e_.index(0), depth, e_.index(1), sums);
+  {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToEnd(loop.getBody());
+    Value k = loop.getInductionVar();
+    Value rowOfB = at(columns.panel, times(k, columns.depthStride), unit);
+    Value columnOfA = at(rowsOfA, times(k, a.depthStride), unit);
+    SmallVector<Value> next(loop.getRegionIterArgs()), b;
+    for (int64_t v = 0; v < vectors; ++v)
+      b.push_back(b_.create<LLVM::LoadOp>(vectorOf(unit, lanes), at(rowOfB, v * lanes, unit), byteSize(unit)));
+    for (int64_t i = 0; i < rows; ++i) {
+      Value scalar = b_.create<LLVM::LoadOp>(unit, at(columnOfA, i * a.itemStride, unit), byteSize(unit));
+      Value same = b_.create<vector::SplatOp>(llvm::cast<VectorType>(vectorOf(unit, lanes)), scalar);
+      for (int64_t v = 0; v < vectors; ++v)
+        next[i * vectors + v] = multiplyAdd(same, b[v], next[i * vectors + v]);
+    }
+    b_.create<scf::YieldOp>(next);
+  }
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t v = 0; v < vectors; ++v)
+      store(loop.getResult(i * vectors + v), at(from, i * c.strides[0] + v * lanes, element), present(v));
+}
+
+} // namespace tenon::cpu

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operands in the order in which the register block reads them. B lies in panels, as wide as the block:
+//
+//     panel 0: row 0 | row 1 | row 2 ...     panel 1: ...            a row is panel() units; a unit is 1, 2 or 4
+//                                                                    neighbours along K (DotPlan::group)
+//
+// and A in rows along K, of which the block broadcasts one unit at a time. What already has that form is used where it
+// is. A panel is made from rows of memory: straight from the view when the tile lies inside it, otherwise (at an edge,
+// or where the operand is computed) from a copy that an ordinary loop nest has made. Rows that run across K are copied,
+// units of several elements interleaved; rows that run along K (a transposed operand) are transposed, a square of
+// registers at a time. Units hold what is neighbouring in such a row anyway, so all types transpose alike.
+#include "tenon/compiler/target/cpu/Dot.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+namespace {
+
+RankedTensorType typeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()); }
+
+constexpr int64_t lineBytes = 64;
+/// How far ahead of the copying of rows memory is asked for.
+constexpr int64_t rowsAhead = 6;
+/// An operand of fewer bytes is not worth code of its own.
+constexpr int64_t smallBytes = 8192;
+
+} // namespace
+
+Type rawType(Type element) {
+  return element.isF16() ? Type(IntegerType::get(element.getContext(), 16)) : memoryType(element);
+}
+
+//===--- Where the elements are -----------------------------------------------------------------------------------===//
+
+std::optional<DotEmitter::LoadBehind> DotEmitter::loadBehind(Value tile) {
+  LoadBehind found{{}, {0, 1}};
+  for (;;) {
+    Operation *op = tile.getDefiningOp();
+    if (!op || e_.buffer(tile))
+      return std::nullopt;
+    if (auto transpose = llvm::dyn_cast<tile::TransposeOp>(op)) {
+      for (int &dim : found.dims)
+        dim = dim < 0 ? dim : static_cast<int>(transpose.getPermutation()[dim]);
+      tile = transpose.getValue();
+    } else if (auto reshape = llvm::dyn_cast<tile::ReshapeOp>(op); reshape && isUnitReshape(reshape)) {
+      // The dimensions of more than one element keep their order.
+      SmallVector<int> source;
+      for (auto [d, extent] : llvm::enumerate(typeOf(reshape.getValue()).getShape()))
+        if (extent != 1)
+          source.push_back(d);
+      SmallVector<int> moved;
+      int next = 0;
+      for (int64_t extent : typeOf(tile).getShape())
+        moved.push_back(extent == 1 ? -1 : source[next++]);
+      for (int &dim : found.dims)
+        dim = dim < 0 ? dim : moved[dim];
+      tile = reshape.getValue();
+    } else if (auto load = llvm::dyn_cast<tile::LoadOp>(op)) {
+      found.load = load;
+      return found;
+    } else {
+      return std::nullopt;
+    }
+  }
+}
+
+Value DotEmitter::inType(Value tile, Type element) {
+  RankedTensorType type = typeOf(tile);
+  Type from = type.getElementType();
+  if (from == element || scratchType(from) == element)
+    return tile;
+  OpBuilder before(op_);
+  RankedTensorType wanted = type.clone(element);
+  Operation *made = llvm::isa<FloatType>(from) && llvm::isa<IntegerType>(element)
+                        ? before.create<arith::BitcastOp>(op_.getLoc(), wanted, tile).getOperation()
+                        : before.create<tile::CastOp>(op_.getLoc(), wanted, tile, unsignedBytes_);
+  temporaries_.push_back(made);
+  return made->getResult(0);
+}
+
+Buffer DotEmitter::copyOf(Value tile, Type element, bool transposed) {
+  tile = inType(tile, element);
+  if (transposed) {
+    RankedTensorType type = typeOf(tile);
+    OpBuilder before(op_);
+    auto turned = RankedTensorType::get({type.getDimSize(1), type.getDimSize(0)}, type.getElementType());
+    temporaries_.push_back(
+        before.create<tile::TransposeOp>(op_.getLoc(), turned, tile, before.getDenseI64ArrayAttr({1, 0})));
+    tile = temporaries_.back()->getResult(0);
+  }
+  // Padded, so that rows do not fall on the same cache sets; and to whole units, with zeros.
+  int64_t row = typeOf(tile).getDimSize(1), wholeUnits = (row + plan_.group - 1) / plan_.group * plan_.group;
+  Buffer copy = e_.allocate(typeOf(tile).getShape(), element, wholeUnits - row + lineBytes / byteSize(element));
+  Buffer target = copy;
+  target.element = typeOf(tile).getElementType(); // which may be a small float, whose register form is `element`
+  e_.materialize(tile, target);
+  e_.flush();
+  b_.setLoc(op_.getLoc());
+  if (wholeUnits > row)
+    forRange(0, copy.shape[0], 1, [&](Value i) {
+      Value end = at(copy.pointer, plus(times(i, copy.strides[0]), e_.index(row)), element);
+      for (int64_t j = 0; j < wholeUnits - row; ++j)
+        b_.create<LLVM::StoreOp>(zero(element), at(end, j, element), byteSize(element));
+    });
+  return copy;
+}
+
+DotEmitter::Origin DotEmitter::originOf(Value tile) {
+  Origin origin;
+  origin.base = tile;
+  for (;;) {
+    auto transpose = origin.base.getDefiningOp<tile::TransposeOp>();
+    if (!transpose || e_.buffer(origin.base))
+      break;
+    origin.isTransposed ^= transpose.getPermutation()[0] == 1;
+    origin.base = transpose.getValue();
+  }
+  origin.contiguous = origin.isTransposed ? 0 : 1;
+  if (auto source = loadBehind(tile)) {
+    int unit = e_.view(source->load.getView()).unitStride;
+    for (int d : {0, 1})
+      if (unit >= 0 && source->dims[d] == unit) {
+        origin.contiguous = d;
+        origin.source = source;
+      }
+  }
+  return origin;
+}
+
+DotEmitter::Window DotEmitter::windowOf(const Origin &origin) {
+  b_.setLoc(op_.getLoc());
+  LoadBehind source = *origin.source;
+  const ViewParts &view = e_.view(source.load.getView());
+  Window window;
+  Value offset;
+  for (auto [d, start, extent] : llvm::enumerate(source.load.getOffsets(), source.load.getType().getShape())) {
+    Value first = e_.scalar(start);
+    Value above = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, first, e_.index(0));
+    Value last = b_.create<arith::SubIOp>(view.sizes[d], e_.index(extent));
+    Value below = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, first, last);
+    Value both = b_.create<arith::AndIOp>(above, below);
+    window.inside = window.inside ? b_.create<arith::AndIOp>(window.inside, both).getResult() : both;
+    Value term = static_cast<int>(d) == view.unitStride ? first
+                                                        : b_.create<arith::MulIOp>(first, view.strides[d]).getResult();
+    offset = offset ? plus(offset, term) : term;
+  }
+  window.pointer = at(view.pointer, offset, memoryType(view.element));
+  int rowDim = source.dims[origin.contiguous == 0 ? 1 : 0];
+  window.stride = rowDim < 0 ? e_.index(0) : view.strides[rowDim];
+  return window;
+}
+
+RawRows DotEmitter::rawRows(Value tile, int items, Type element) {
+  Origin origin = originOf(tile);
+  bool alongDepth = origin.contiguous != items;
+  auto fromBuffer = [&](const Buffer &buffer) {
+    int64_t stride = buffer.strides[0];
+    return RawRows{buffer.pointer, e_.index(stride), alongDepth, element, stride > buffer.shape[1] ? stride : 0};
+  };
+  if (const Buffer *present = e_.buffer(origin.base)) {
+    Type stored = typeOf(origin.base).getElementType();
+    return fromBuffer(present->strides[1] == 1 && stored == element ? *present : copyOf(origin.base, element, false));
+  }
+  if (!origin.source)
+    return fromBuffer(copyOf(origin.base, element, false));
+  bool transposed = origin.contiguous == 0;
+  if (rawType(e_.view(origin.source->load.getView()).element) != element)
+    return fromBuffer(copyOf(tile, element, transposed));
+
+  Window window = windowOf(origin);
+  // Inside the view: there. Otherwise: a copy.
+  SmallVector<Value> there = {window.pointer, window.stride};
+  auto branch = b_.create<scf::IfOp>(ValueRange(there).getTypes(), window.inside, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToEnd(branch.thenBlock());
+  b_.create<scf::YieldOp>(there);
+  b_.setInsertionPointToEnd(branch.elseBlock());
+  auto end = b_.create<scf::YieldOp>(there);
+  b_.setInsertionPoint(end);
+  Buffer copy = copyOf(tile, element, transposed);
+  end->setOperands({copy.pointer, e_.index(copy.strides[0])});
+  return {branch.getResult(0), branch.getResult(1), alongDepth, element};
+}
+
+//===--- The operands ---------------------------------------------------------------------------------------------===//
+
+void DotEmitter::prefetch(Value pointer) {
+  b_.create<LLVM::Prefetch>(pointer, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
+
+/// Rows of A as they lie in a view. Tiles of a large matrix have every row in another page, where the hardware does not
+/// look ahead: rows to come are asked for while this one is copied.
+Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
+  Type element = plan_.packed;
+  LoadBehind source = *origin.source;
+  const ViewParts &view = e_.view(source.load.getView());
+  int64_t step = lineBytes / byteSize(element), whole = k_ / step * step;
+  if (rawType(view.element) != element || m_ * k_ * byteSize(element) < smallBytes || k_ % plan_.group)
+    return copyOf(tile, element, false);
+  Window window = windowOf(origin);
+  Buffer copy = e_.allocate({m_, k_}, element, step);
+  auto branch = b_.create<scf::IfOp>(window.inside, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPoint(branch.thenBlock()->getTerminator());
+  forRange(0, m_, 1, [&](Value row) {
+    Value from = at(window.pointer, b_.create<arith::MulIOp>(row, window.stride), element);
+    Value later = at(from, b_.create<arith::MulIOp>(window.stride, e_.index(rowsAhead)), element);
+    Value to = at(copy.pointer, times(row, copy.strides[0]), element);
+    auto piece = [&](Value column, int64_t count) {
+      prefetch(at(later, column, element));
+      Value values = load(at(from, column, element), element, count, count);
+      if (plan_.flipsA)
+        values = b_.create<arith::XOrIOp>(values, constantBits(b_, values.getType(), -128));
+      store(values, at(to, column, element), count);
+    };
+    forRange(0, whole, step, [&](Value column) { piece(column, step); });
+    if (whole < k_)
+      piece(e_.index(whole), k_ - whole);
+  });
+  b_.setInsertionPoint(branch.elseBlock()->getTerminator());
+  Buffer target = copy;
+  Value same = inType(tile, element);
+  target.element = typeOf(same).getElementType();
+  e_.materialize(same, target);
+  e_.flush();
+  b_.setLoc(op_.getLoc());
+  return copy;
+}
+
+PackedOperand DotEmitter::packA() {
+  unsignedBytes_ = op_.getAUnsigned();
+  Value tile = op_.getA();
+  Type element = typeOf(tile).getElementType();
+  if (plan_.flipsA) {
+    OpBuilder before(op_);
+    auto bits = before.create<arith::ConstantOp>(
+        op_.getLoc(), DenseElementsAttr::get(typeOf(tile), before.getIntegerAttr(element, -128)));
+    temporaries_.push_back(bits);
+    temporaries_.push_back(before.create<arith::XOrIOp>(op_.getLoc(), tile, bits));
+    tile = temporaries_.back()->getResult(0);
+  }
+  auto inRows = [&](const Buffer &buffer) {
+    int64_t stride = buffer.strides[0] / plan_.group;
+    return PackedOperand{buffer.pointer, stride, 1, 0};
+  };
+  // What lies in scratch in the right type is used where it is.
+  if (const Buffer *present = e_.buffer(tile);
+      present && scratchType(element) == plan_.packed && present->strides[1] == 1 &&
+      present->strides[0] % plan_.group == 0 && k_ % plan_.group == 0)
+    return inRows(*present);
+  if (Origin origin = originOf(op_.getA()); origin.contiguous == 1)
+    return inRows(origin.source ? copyRows(tile, origin) : copyOf(tile, plan_.packed, false));
+  // Neighbours in memory are rows of A: keep them together, all rows in one panel.
+  if (plan_.group == 1) {
+    Buffer copy = copyOf(tile, plan_.packed, true);
+    return {copy.pointer, 1, copy.strides[0], 0};
+  }
+  RawRows rows = rawRows(tile, 0, plan_.packed);
+  return pack(rows, m_, (m_ + plan_.panel() - 1) / plan_.panel() * plan_.panel());
+}
+
+PackedOperand DotEmitter::packB() {
+  unsignedBytes_ = op_.getBUnsigned();
+  RawRows rows = rawRows(op_.getB(), 1, plan_.packed);
+  if (rows.paddedStride && !rows.alongDepth && plan_.group == 1 && n_ % plan_.panel() == 0)
+    return {rows.pointer, 1, rows.paddedStride, plan_.panel()}; // a copy of its own that can be read as it is
+  PackedOperand packed = pack(rows, n_, plan_.panel());
+  if (plan_.flipsA)
+    correction_ = addCorrection(packed);
+  return packed;
+}
+
+PackedOperand DotEmitter::pack(const RawRows &from, int64_t items, int64_t panel) {
+  b_.setLoc(op_.getLoc());
+  PackedOperand to;
+  to.depthStride = panel;
+  // One cache line more than it holds, so that neighbouring panels do not fall on the same cache sets.
+  to.panelStride = units_ * panel + lineBytes / plan_.unitBytes();
+  int64_t panels = (items + panel - 1) / panel;
+  to.pointer = e_.allocate({panels * to.panelStride}, unitType()).pointer;
+  if (from.alongDepth)
+    packAlong(from, items, panel, to);
+  else
+    packAcross(from, items, panel, to);
+  return to;
+}
+
+/// Rows across K: `group` of them at a time, interleaved.
+void DotEmitter::packAcross(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to) {
+  Type element = from.element;
+  int64_t width = plan_.panel(), group = plan_.group, lanes = plan_.lanes;
+  Value none = zero(vectorOf(element, width));
+  auto piece = [&](Value unit, int64_t present, Value item, Value into, int64_t count) {
+    SmallVector<Value> rows;
+    for (int64_t g = 0; g < group; ++g) {
+      Value depth = plus(times(unit, group), e_.index(g));
+      Value start = plus(b_.create<arith::MulIOp>(depth, from.stride), item);
+      rows.push_back(g < present ? load(at(from.pointer, start, element), element, count, width) : none);
+      if (count < width || present < group)
+        continue;
+      Value later = plus(start, b_.create<arith::MulIOp>(from.stride, e_.index(rowsAhead)));
+      for (int64_t line = 0; line < width; line += lineBytes / byteSize(element))
+        prefetch(at(from.pointer, plus(later, e_.index(line)), element));
+    }
+    // Pairs of rows, then pairs of pairs, as wider and wider elements.
+    while (rows.size() > 1) {
+      SmallVector<Value> wider;
+      auto type = llvm::cast<VectorType>(rows[0].getType());
+      int64_t size = type.getDimSize(0);
+      SmallVector<int64_t> mask;
+      for (int64_t i = 0; i < size; ++i)
+        mask.append({i, size + i});
+      Type twice = b_.getIntegerType(2 * type.getElementTypeBitWidth());
+      for (size_t i = 0; i < rows.size(); i += 2) {
+        Value both = b_.create<vector::ShuffleOp>(rows[i], rows[i + 1], mask);
+        wider.push_back(b_.create<vector::BitCastOp>(llvm::cast<VectorType>(vectorOf(twice, size)), both));
+      }
+      rows = std::move(wider);
+    }
+    for (int64_t v = 0; v < width / lanes; ++v) {
+      Value part = width == lanes ? rows[0]
+                                  : b_.create<vector::ExtractStridedSliceOp>(rows[0], v * lanes, lanes, 1).getResult();
+      store(part, at(into, v * lanes, unitType()), lanes);
+    }
+  };
+  auto row = [&](Value unit, int64_t present) {
+    // Item i is in panel i / panel: where panels are as wide as a piece, their number grows with i.
+    auto into = [&](Value item) {
+      Value inPanel = times(unit, to.depthStride);
+      if (panel != width)
+        return at(to.pointer, plus(inPanel, item), unitType());
+      Value number = b_.create<arith::DivUIOp>(item, e_.index(width));
+      return at(to.pointer, plus(times(number, to.panelStride), inPanel), unitType());
+    };
+    int64_t whole = items / width * width;
+    forRange(0, whole, width, [&](Value item) { piece(unit, present, item, into(item), width); });
+    if (whole < items)
+      piece(unit, present, e_.index(whole), into(e_.index(whole)), items - whole);
+  };
+  int64_t wholeUnits = k_ / group;
+  forRange(0, wholeUnits, 1, [&](Value unit) { row(unit, group); });
+  if (k_ % group)
+    row(e_.index(wholeUnits), k_ % group);
+}
+
+/// Rows along K: squares of lanes x lanes units, transposed in registers.
+void DotEmitter::packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to) {
+  Type element = from.element, unit = unitType();
+  int64_t lanes = plan_.lanes, group = plan_.group;
+  auto type = llvm::cast<VectorType>(vectorOf(unit, lanes));
+  SmallVector<int64_t> low, high;
+  for (int64_t i = 0; i < lanes / 2; ++i) {
+    low.append({i, lanes + i});
+    high.append({lanes / 2 + i, lanes + lanes / 2 + i});
+  }
+  auto square = [&](Value item, int64_t count, Value firstUnit, int64_t depth) {
+    SmallVector<Value> rows;
+    for (int64_t i = 0; i < lanes; ++i) {
+      if (i >= count) {
+        rows.push_back(zero(type));
+        continue;
+      }
+      Value start = plus(b_.create<arith::MulIOp>(plus(item, e_.index(i)), from.stride), times(firstUnit, group));
+      Value row = load(at(from.pointer, start, element), element, depth, lanes * group);
+      if (count == lanes)
+        prefetch(at(from.pointer, plus(start, times(from.stride, lanes)), element));
+      rows.push_back(group == 1 ? row : b_.create<vector::BitCastOp>(type, row).getResult());
+    }
+    // Interleaving row i with row i + lanes / 2, log2(lanes) times over, transposes.
+    for (int64_t rounds = 1; rounds < lanes; rounds *= 2) {
+      SmallVector<Value> next;
+      for (int64_t i = 0; i < lanes / 2; ++i)
+        for (const auto &mask : {low, high})
+          next.push_back(b_.create<vector::ShuffleOp>(rows[i], rows[i + lanes / 2], mask));
+      rows = std::move(next);
+    }
+    Value number = b_.create<arith::DivUIOp>(item, e_.index(panel));
+    Value within = b_.create<arith::RemUIOp>(item, e_.index(panel));
+    Value start = plus(plus(times(number, to.panelStride), within), times(firstUnit, to.depthStride));
+    Value into = at(to.pointer, start, unit);
+    for (int64_t i = 0; i < (depth + group - 1) / group; ++i)
+      store(rows[i], at(into, i * to.depthStride, unit), lanes);
+  };
+  int64_t wholeItems = items / lanes * lanes, step = lanes * group, wholeDepth = k_ / step * step;
+  auto stripe = [&](Value item, int64_t count) {
+    forRange(0, wholeDepth / group, lanes, [&](Value firstUnit) { square(item, count, firstUnit, step); });
+    if (wholeDepth < k_)
+      square(item, count, e_.index(wholeDepth / group), k_ - wholeDepth);
+  };
+  forRange(0, wholeItems, lanes, [&](Value item) { stripe(item, lanes); });
+  if (wholeItems < items)
+    stripe(e_.index(wholeItems), items - wholeItems);
+  // The register block reads whole panels.
+  int64_t end = (items + lanes - 1) / lanes * lanes, panelEnd = (items + panel - 1) / panel * panel;
+  for (int64_t item = end; item < panelEnd; item += lanes)
+    forRange(0, units_, 1, [&](Value depth) {
+      int64_t start = item / panel * to.panelStride + item % panel;
+      store(zero(type), at(to.pointer, plus(e_.index(start), times(depth, to.depthStride)), unit), lanes);
+    });
+}
+
+/// 128 times the sum of each column of B, with the sign that undoes the flipped bits of A.
+Value DotEmitter::addCorrection(const PackedOperand &b) {
+  int64_t lanes = plan_.lanes, panel = plan_.panel(), panels = (n_ + panel - 1) / panel;
+  Value sums = e_.allocate({panels * panel}, plan_.accumulator).pointer;
+  Type type = vectorOf(plan_.accumulator, lanes);
+  Value ones = constantBits(b_, type, 0x01010101);
+  forRange(0, panels, 1, [&](Value number) {
+    for (int64_t v = 0; v < plan_.vectors; ++v) {
+      Value start = at(b.pointer, plus(times(number, b.panelStride), e_.index(v * lanes)), plan_.accumulator);
+      auto loop = b_.create<scf::ForOp>(e_.index(0), e_.index(units_), e_.index(1), ValueRange{zero(type)});
+      {
+        OpBuilder::InsertionGuard guard(b_);
+        b_.setInsertionPointToEnd(loop.getBody());
+        Value place = at(start, times(loop.getInductionVar(), b.depthStride), plan_.accumulator);
+        Value units = b_.create<LLVM::LoadOp>(type, place, 4);
+        b_.create<scf::YieldOp>(ValueRange{multiplyAdd(ones, units, loop.getRegionIterArg(0))});
+      }
+      Value factor = constantBits(b_, type, plan_.aIsUnsigned ? -128 : 128);
+      store(b_.create<arith::MulIOp>(loop.getResult(0), factor),
+            at(sums, plus(times(number, panel), e_.index(v * lanes)), plan_.accumulator), lanes);
+    }
+  });
+  return sums;
+}
+
+} // namespace tenon::cpu

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/compiler/target/cpu/DotPlan.h"
+
+#include "tenon/compiler/lower/Elements.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+namespace {
+
+/// So many rows are computed by streaming over B. With one more, packing B pays: its cost is shared by the rows.
+constexpr int64_t thinRows = 4;
+
+} // namespace
+
+int64_t DotPlan::unitBytes() const { return group * lower::byteSize(packed); }
+
+DotPlan planDot(tile::DotOp op, const Isa &isa) {
+  DotPlan plan;
+  int64_t m = op.getType().getDimSize(0), n = op.getType().getDimSize(1);
+  Type from = op.getA().getType().getElementType();
+  plan.accumulator = op.getType().getElementType();
+  plan.packed = plan.accumulator;
+  plan.lanes = std::max<int64_t>(1, isa.vectorBytes / lower::byteSize(plan.accumulator));
+  plan.thin = m <= thinRows;
+  if (!plan.thin && from.isBF16() && isa.dotsBf16) {
+    plan.family = DotFamily::bf16Pairs;
+    plan.packed = lower::memoryType(from);
+    plan.group = 2;
+  } else if (!plan.thin && from.isInteger(8) && isa.dotsBytes) {
+    plan.family = DotFamily::byteQuads;
+    plan.packed = from;
+    plan.group = 4;
+    plan.flipsA = op.getAUnsigned() == op.getBUnsigned();
+    plan.aIsUnsigned = !op.getBUnsigned();
+  }
+  // Accumulators + one row of B + one broadcast fill the register file. Two vectors a row make the block tall (14 x 2
+  // with 32 registers): a row of A is one broadcast for two multiply-adds, and a panel of B is narrow enough for L1.
+  plan.vectors = n > plan.lanes ? 2 : 1;
+  plan.rows = std::max<int64_t>(1, (isa.registers - plan.vectors - 1) / plan.vectors);
+  return plan;
+}
+
+} // namespace tenon::cpu

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/compiler/dialect/TileDialect.h"
+#include "tenon/compiler/target/cpu/Isa.h"
+
+/// How a dot is computed on one processor: which instruction, and how much of the result is held in registers.
+namespace tenon::cpu {
+
+/// The instruction at the heart of a dot. All of them take a vector of B, a unit of A that is the same in all lanes,
+/// and add to a vector of accumulators; a unit is what one lane takes in of K at once.
+enum class DotFamily {
+  multiplyAdd, ///< one element a lane, in the accumulator's type
+  bf16Pairs,   ///< vdpbf16ps: two bf16 a lane, accumulated in f32; subnormal numbers count as zero
+  byteQuads,   ///< vpdpbusd: four bytes a lane, one side unsigned and the other signed, accumulated in i32
+};
+
+struct DotPlan {
+  DotFamily family = DotFamily::multiplyAdd;
+  mlir::Type packed;      ///< an element of an operand as the instruction reads it
+  mlir::Type accumulator; ///< f32, f64 or i32
+  int64_t group = 1;      ///< elements in a unit: neighbours along K
+  int64_t lanes = 1;      ///< accumulators in a register
+  int64_t rows = 1;       ///< the register block: rows x vectors registers of accumulators
+  int64_t vectors = 1;
+  /// Few rows: B is used about as often as it is read, so it is read where it lies and not packed.
+  bool thin = false;
+  /// Bytes of one signedness on both sides: A's top bit is flipped, which makes it the other, and what that adds is
+  /// taken away again (128 times the sum of each column of B).
+  bool flipsA = false;
+  bool aIsUnsigned = false; ///< as the instruction sees it; B is the opposite
+
+  int64_t unitBytes() const; ///< 4, or 8 for f64
+  int64_t panel() const { return vectors * lanes; } ///< columns of a panel of B
+};
+
+DotPlan planDot(tile::DotOp op, const Isa &isa);
+
+} // namespace tenon::cpu

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A dot with a handful of rows reads B about as often as it uses it: memory is the limit, and packing would only add to
+// it. Rows of B are read where they lie, several at once and from end to end, the way memory likes to be read:
+//
+//     for k in K step `together`:
+//       for n in columns:
+//         C[i][n] += A[i][k] * B[k][n] + A[i][k+1] * B[k+1][n] + ...
+#include "tenon/compiler/target/cpu/Dot.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+
+void DotEmitter::emitThin(const Buffer &c) {
+  Type element = plan_.accumulator, from = op_.getB().getType().getElementType();
+  unsignedBytes_ = op_.getAUnsigned();
+  const Buffer *present = e_.buffer(op_.getA());
+  bool usable = present && scratchType(op_.getA().getType().getElementType()) == element;
+  Buffer a = usable ? *present : copyOf(op_.getA(), element, false);
+
+  if (originOf(op_.getB()).contiguous == 0) // rows along K: the sums would run along the lanes
+    return emitBlocks({a.pointer, a.strides[0], 1, 0}, packB(), c);
+  unsignedBytes_ = op_.getBUnsigned();
+  RawRows rows = rawRows(op_.getB(), 1, rawType(from));
+  b_.setLoc(op_.getLoc());
+
+  // A unit of A for each row and each row of B, and two vectors of B and sums: within half the registers.
+  int64_t lanes = plan_.lanes, together = std::max<int64_t>(1, std::min<int64_t>(8, e_.isa().registers / 4 / m_));
+  auto convert = [&](Value raw) -> Value {
+    if (from.isF16())
+      raw = b_.create<arith::BitcastOp>(typeLike(raw, from), raw);
+    if (llvm::isa<FloatType>(element))
+      return fromMemory(b_, raw, from);
+    Type wide = typeLike(raw, element);
+    return unsignedBytes_ ? b_.create<arith::ExtUIOp>(wide, raw).getResult()
+                          : b_.create<arith::ExtSIOp>(wide, raw).getResult();
+  };
+  auto several = [&](Value first, int64_t count) {
+    SmallVector<Value> units;
+    for (int64_t i = 0; i < m_; ++i)
+      for (int64_t k = 0; k < count; ++k) {
+        Value place = at(a.pointer, plus(first, e_.index(i * a.strides[0] + k)), element);
+        units.push_back(b_.create<LLVM::LoadOp>(element, place, byteSize(element)));
+      }
+    SmallVector<Value> starts;
+    for (int64_t k = 0; k < count; ++k)
+      starts.push_back(at(rows.pointer, b_.create<arith::MulIOp>(plus(first, e_.index(k)), rows.stride), rows.element));
+    auto columns = [&](Value column, int64_t width) {
+      SmallVector<Value> sums;
+      for (int64_t i = 0; i < m_; ++i)
+        sums.push_back(load(at(c.pointer, plus(column, e_.index(i * c.strides[0])), element), element, width, width));
+      for (int64_t k = 0; k < count; ++k) {
+        Value b = convert(load(at(starts[k], column, rows.element), rows.element, width, width));
+        for (int64_t i = 0; i < m_; ++i) {
+          Value same = splatTo(b_, units[i * count + k], width);
+          sums[i] = llvm::isa<FloatType>(element)
+                        ? b_.create<math::FmaOp>(same, b, sums[i]).getResult()
+                        : b_.create<arith::AddIOp>(sums[i], b_.create<arith::MulIOp>(same, b)).getResult();
+        }
+      }
+      for (int64_t i = 0; i < m_; ++i)
+        store(sums[i], at(c.pointer, plus(column, e_.index(i * c.strides[0])), element), width);
+    };
+    int64_t step = 2 * lanes, whole = n_ / step * step;
+    forRange(0, whole, step, [&](Value column) { columns(column, step); });
+    if (whole < n_)
+      columns(e_.index(whole), n_ - whole);
+  };
+  int64_t whole = k_ / together * together;
+  forRange(0, whole, together, [&](Value first) { several(first, together); });
+  forRange(whole, k_, 1, [&](Value first) { several(first, 1); });
+}
+
+} // namespace tenon::cpu

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tile.random_bits: the element with counter c is word c % 4 of Philox4x32-10 of c / 4. Where the counters of a
+// vector's lanes follow each other (found by looking at how they are computed) and the first one is a multiple of 4
+// (found when the vector comes up), a quarter of the lanes evaluates the generator and all four words are used:
+//
+//     counters   8  9 10 11 | 12 13 14 15         blocks 2 3
+//     words      a0 b0 c0 d0  a1 b1 c1 d1         of philox(seed, {2, 3}) = a, b, c, d
+//
+// A word lies in the lower half of 64 bits, and what is above it does not matter: a round is then two multiplications,
+// two shifts and four exclusive ors, and nothing has to be taken apart.
+#include "tenon/compiler/target/cpu/Nest.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+#include <array>
+#include <numeric>
+
+using namespace mlir;
+
+namespace tenon::cpu {
+namespace {
+
+using Builder = ImplicitLocOpBuilder;
+
+/// The four words for each block number (i64, a vector or one).
+std::array<Value, 4> philox(Builder &b, Value seed, Value block) {
+  Type type = block.getType(), i64 = b.getI64Type();
+  Value low = constantBits(b, type, 0xffffffff), thirtyTwo = constantBits(b, type, 32);
+  auto high = [&](Value value) -> Value { return b.create<arith::ShRUIOp>(value, thirtyTwo); };
+  auto exclusiveOr = [&](Value x, Value y) -> Value { return b.create<arith::XOrIOp>(x, y); };
+  auto times = [&](Value word, int64_t factor) -> Value {
+    return b.create<arith::MulIOp>(b.create<arith::AndIOp>(word, low), constantBits(b, type, factor));
+  };
+  // The key is one for all lanes.
+  auto key = [&](Value word, uint32_t step, int round) -> Value {
+    Value grown = b.create<arith::AddIOp>(word, constantBits(b, i64, static_cast<int64_t>(uint64_t(step) * round)));
+    return splatTo(b, grown, lanesOf(block));
+  };
+  Value key0 = seed, key1 = b.create<arith::ShRUIOp>(seed, constantBits(b, i64, 32));
+  Value zero = constantBits(b, type, 0);
+  std::array<Value, 4> c = {block, high(block), zero, zero};
+  for (int round = 0; round < 10; ++round) {
+    Value product0 = times(c[0], 0xD2511F53), product1 = times(c[2], 0xCD9E8D57);
+    c = {exclusiveOr(exclusiveOr(high(product1), c[1]), key(key0, 0x9E3779B9, round)), product1,
+         exclusiveOr(exclusiveOr(high(product0), c[3]), key(key1, 0xBB67AE85, round)), product0};
+  }
+  return c;
+}
+
+/// Every counter on its own.
+Value oneByOne(Builder &b, Value seed, Value counter) {
+  Type type = counter.getType();
+  std::array<Value, 4> words = philox(b, seed, b.create<arith::ShRUIOp>(counter, constantBits(b, type, 2)));
+  auto isSet = [&](int64_t bit) -> Value {
+    Value masked = b.create<arith::AndIOp>(counter, constantBits(b, type, bit));
+    return b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, masked, constantBits(b, type, 0));
+  };
+  Value odd = isSet(1);
+  Value first = b.create<arith::SelectOp>(odd, words[1], words[0]);
+  Value second = b.create<arith::SelectOp>(odd, words[3], words[2]);
+  Value word = b.create<arith::SelectOp>(isSet(2), second, first);
+  return b.create<arith::TruncIOp>(typeLike(word, b.getI32Type()), word);
+}
+
+Value iota(Builder &b, unsigned lanes) {
+  SmallVector<int64_t> values(lanes);
+  std::iota(values.begin(), values.end(), 0);
+  return b.create<arith::ConstantOp>(
+      DenseElementsAttr::get(VectorType::get({lanes}, b.getI64Type()), ArrayRef<int64_t>(values)));
+}
+
+Value plusIota(Builder &b, Value first, unsigned lanes) {
+  return b.create<arith::AddIOp>(splatTo(b, first, lanes), iota(b, lanes));
+}
+
+/// `lanes` counters from `first`, a multiple of 4, on.
+Value inFours(Builder &b, Value seed, Value first, unsigned lanes) {
+  Value block = b.create<arith::ShRUIOp>(first, constantBits(b, b.getI64Type(), 2));
+  unsigned blocks = lanes / 4;
+  Value numbers = plusIota(b, block, blocks);
+  std::array<Value, 4> words = philox(b, seed, numbers);
+  Type type = numbers.getType();
+  auto pair = [&](Value lower, Value upper) -> Value {
+    return b.create<arith::OrIOp>(b.create<arith::AndIOp>(lower, constantBits(b, type, 0xffffffff)),
+                                  b.create<arith::ShLIOp>(upper, constantBits(b, type, 32)));
+  };
+  SmallVector<int32_t> interleaved;
+  for (unsigned i = 0; i < blocks; ++i)
+    interleaved.append({static_cast<int32_t>(i), static_cast<int32_t>(blocks + i)});
+  Value pairs = b.create<LLVM::ShuffleVectorOp>(pair(words[0], words[1]), pair(words[2], words[3]), interleaved);
+  return b.create<LLVM::BitcastOp>(VectorType::get({lanes}, b.getI32Type()), pairs);
+}
+
+/// By how much the value grows from one element to the next along a dimension, where that is the same everywhere.
+std::optional<int64_t> stepAlong(Value tile, int dim) {
+  auto type = llvm::dyn_cast<RankedTensorType>(tile.getType());
+  if (!type || type.getDimSize(dim) == 1)
+    return 0;
+  Operation *op = tile.getDefiningOp();
+  if (!op)
+    return std::nullopt;
+  if (auto numbers = llvm::dyn_cast<tile::IotaOp>(op))
+    return static_cast<int>(numbers.getDim()) == dim ? 1 : 0;
+  if (llvm::isa<tile::SplatOp>(op) || matchPattern(tile, m_Constant())) {
+    auto constant = llvm::dyn_cast<arith::ConstantOp>(op);
+    bool isSplat = !constant || llvm::isa<SplatElementsAttr>(constant.getValue());
+    return isSplat ? std::optional<int64_t>(0) : std::nullopt;
+  }
+  if (auto broadcast = llvm::dyn_cast<tile::BroadcastOp>(op))
+    return stepAlong(broadcast.getValue(), dim); // of one element there: no step
+  if (!isElementwise(op))
+    return std::nullopt;
+  SmallVector<std::optional<int64_t>> steps;
+  for (Value operand : op->getOperands())
+    steps.push_back(stepAlong(operand, dim));
+  if (llvm::any_of(steps, [](const auto &step) { return !step; }))
+    return std::nullopt;
+  if (llvm::isa<arith::AddIOp>(op))
+    return *steps[0] + *steps[1];
+  if (llvm::isa<arith::SubIOp>(op))
+    return *steps[0] - *steps[1];
+  bool constantAlong = llvm::all_of(steps, [](const auto &step) { return *step == 0; });
+  return constantAlong ? std::optional<int64_t>(0) : std::nullopt;
+}
+
+} // namespace
+
+bool Nest::countsUp(Value counter, int dim) { return stepAlong(counter, dim) == 1; }
+
+Value Nest::randomBits(tile::RandomBitsOp op, const Coords &coords) {
+  Value seed = e_.scalar(op.getSeed()), counter = op.getCounter();
+  unsigned lanes = lanesIn(coords), depth = depthOf(coords);
+  int laneDim = -1;
+  for (auto [d, coord] : llvm::enumerate(coords))
+    if (coord.lanes)
+      laneDim = static_cast<int>(d);
+  if (lanes % 4 != 0 || lanes < 8 || !countsUp(counter, laneDim)) {
+    Value each = compute(counter, coords);
+    setInsertion(depth);
+    return oneByOne(b_, seed, splatTo(b_, each, lanes));
+  }
+  Coords atFirst = coords;
+  atFirst[laneDim].lanes = false;
+  Value first = compute(counter, atFirst);
+  setInsertion(depth);
+  b_.setLoc(op.getLoc());
+  Value low = b_.create<arith::AndIOp>(first, constantBits(b_, b_.getI64Type(), 3));
+  Value inStep = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, low, constantBits(b_, b_.getI64Type(), 0));
+  auto type = VectorType::get({lanes}, b_.getI32Type());
+  auto branch = b_.create<scf::IfOp>(TypeRange{type}, inStep, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToEnd(branch.thenBlock());
+  b_.create<scf::YieldOp>(ValueRange{inFours(b_, seed, first, lanes)});
+  b_.setInsertionPointToEnd(branch.elseBlock());
+  b_.create<scf::YieldOp>(ValueRange{oneByOne(b_, seed, plusIota(b_, first, lanes))});
+  return branch.getResult(0);
+}
+
+} // namespace tenon::cpu

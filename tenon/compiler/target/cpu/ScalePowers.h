@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace llvm {
+class Module;
+} // namespace llvm
+
+namespace tenon::cpu {
+
+struct Isa;
+
+/// exp and exp2 end with p * 2^n as two products with powers of two made from bits (math/Exponential.h), because one
+/// power cannot reach from the smallest subnormal to the largest number. AVX-512 has an instruction for it, which
+/// rounds once as they do: the same bits for an eighth of the work. To be run before the optimiser, which would change
+/// how it looks.
+///
+///     %h = lshr %sum, 1   %o = sub %sum, %h           (bits of a float whose low end is n + 254)
+///     fmul (fmul %p, (%h << 23)), (%o << 23)     ->   scalef %p, (%sum - 1.5 * 2^23 - 254)
+void scalePowers(llvm::Module &module, const Isa &isa);
+
+} // namespace tenon::cpu

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stores past the cache. Before a line that is not in the cache can be written in part, it is read from memory; a store
+// of a whole line that is said to be streaming is spared that, and pushes nothing else out of the cache. A result
+// larger than the cache gains by it (a copy: one and a half times as fast); one that fits would not be there for
+// whoever reads it next.
+//
+// A nest has a streaming twin if it writes views that the kernel does not read, whole vectors at a time. The twin runs
+// when the views are large and every vector starts at a multiple of its size, which is found out before the loops:
+//
+//     scf.if %inside { scf.if %streams { stores past the cache } else { plain stores } } else { checked, plain stores }
+//
+// Such stores may become visible late: tenon_run ends with a fence (Entry.cpp).
+#include "tenon/compiler/target/cpu/Nest.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+
+/// Whether what `lanes` lanes of the store write is a number of whole vector registers in a row.
+bool Nest::storesWholeVectors(tile::StoreOp op, unsigned lanes) {
+  const ViewParts &view = e_.view(op.getView());
+  unsigned bytes = lanes * byteSize(memoryType(view.element));
+  return view.unitStride == vectorDim_ && lanes > 1 && bytes % e_.isa().vectorBytes == 0;
+}
+
+/// Whether the twin should run; null where there is none.
+Value Nest::streams() {
+  if (!e_.isa().streams || vectorDim_ < 0 || vectorDim_ == group_.reduceDim)
+    return {};
+  auto lanes = static_cast<unsigned>(std::min<int64_t>(group_.shape[vectorDim_], preferredLanes(e_.isa())));
+  SmallVector<tile::StoreOp> stores;
+  for (const NestRoot &root : group_.roots)
+    if (auto store = llvm::dyn_cast_if_present<tile::StoreOp>(root.op);
+        store && storesWholeVectors(store, lanes) && e_.isOnlyStored(store.getView()))
+      stores.push_back(store);
+  if (stores.empty())
+    return {};
+
+  Type i64 = b_.getI64Type();
+  auto wide = [&](Value index) -> Value { return b_.create<arith::IndexCastOp>(i64, index); };
+  Value low, threshold = e_.streamingThreshold(), large;
+  for (tile::StoreOp store : stores) {
+    b_.setLoc(store.getLoc());
+    const ViewParts &view = e_.view(store.getView());
+    int64_t bytes = byteSize(memoryType(view.element));
+    Value size = constantBits(b_, i64, bytes), total = size;
+    // What must be a multiple of a vector: the address, the steps from row to row and where the window starts in a row.
+    SmallVector<Value> multiples = {b_.create<LLVM::PtrToIntOp>(i64, view.pointer)};
+    for (auto [d, offset] : llvm::enumerate(store.getOffsets())) {
+      bool isVectors = static_cast<int>(d) == vectorDim_;
+      Value step = wide(isVectors ? e_.scalar(offset) : view.strides[d]);
+      multiples.push_back(b_.create<arith::MulIOp>(step, size));
+      total = b_.create<arith::MulIOp>(total, wide(view.sizes[d]));
+    }
+    for (Value multiple : multiples)
+      low = low ? b_.create<arith::OrIOp>(low, multiple).getResult() : multiple;
+    Value isLarge = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, total, threshold);
+    large = large ? b_.create<arith::AndIOp>(large, isLarge).getResult() : isLarge;
+  }
+  low = b_.create<arith::AndIOp>(low, constantBits(b_, i64, e_.isa().vectorBytes - 1));
+  Value aligned = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, low, constantBits(b_, i64, 0));
+  return b_.create<arith::AndIOp>(aligned, large);
+}
+
+} // namespace tenon::cpu

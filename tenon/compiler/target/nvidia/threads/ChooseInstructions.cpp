@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tenon-nvidia-choose-instructions: on sm_90a a dot can run on whole warpgroups, whose operands come straight from
+// shared memory, and the tensor memory accelerator can bring them there without a thread's registers. Both are chosen
+// here, before layouts, since a dot's instruction decides about its layout.
+//
+//     %a = tile.load %x[%i, %k] ...              %a = tile.load %x[%i, %k] {nvidia.bulk} ...
+//     %d = tile.dot %a, %b, %c             ->    %d = tile.dot %a, %b, %c {nvidia.warpgroup}
+//     tile.store %d, %y[%i, %j]                  tile.store %d, %y[%i, %j] {nvidia.bulk}
+//
+// A dot may have it when its sizes fit and each operand is a load that the accelerator can make or a tile that is
+// computed (and written to shared memory by the threads). A load may when the view's facts suffice, only such dots
+// read it, nothing in the kernel writes its memory, and another warp can know its address: what that depends on is
+// scalars all the way. Dots and loads need each other, so candidates are struck out until nothing changes.
+#include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
+
+#include "tenon/compiler/lower/Elements.h"
+#include "tenon/compiler/lower/KernelInfo.h"
+#include "tenon/compiler/target/nvidia/threads/DotPlan.h"
+#include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
+#include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+/// The accelerator's boxes have at most so many elements along each dimension.
+constexpr int64_t largestBox = 256;
+/// Accumulators of a thread, beyond which no registers are left for anything else.
+constexpr int64_t mostAccumulators = 128;
+/// Where sums of a tile of K are kept beside them.
+constexpr int64_t mostPromoted = 64;
+
+ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
+
+int64_t elementBytes(Value viewOrTile) {
+  Type type = viewOrTile.getType();
+  auto view = llvm::dyn_cast<tile::ViewType>(type);
+  return lower::byteSize(lower::memoryType(view ? view.getElementType() : getElementTypeOrSelf(type)));
+}
+
+/// Why the accelerator cannot address a view; "" when it can.
+std::string refuseView(Value view) {
+  std::optional<int64_t> contiguous = contiguousDim(view);
+  if (!contiguous)
+    return "no dimension of the view is known to have stride 1";
+  int64_t bytes = elementBytes(view);
+  if (bytes > 4)
+    return "its elements are wider than 4 bytes";
+  ViewAlignment known = alignmentOf(view);
+  if (known.bytes % 16)
+    return "the view's address is not known to be a multiple of 16 bytes";
+  for (size_t d = 0; d < known.strides.size(); ++d)
+    if (static_cast<int64_t>(d) != *contiguous && known.strides[d] * bytes % 16)
+      return "the view's rows are not known to begin at multiples of 16 bytes";
+  if (known.strides.size() > 5)
+    return "the view has more than 5 dimensions";
+  return "";
+}
+
+bool mayBeWritten(func::FuncOp kernel, Value view) {
+  bool written = false;
+  kernel.walk([&](Operation *op) {
+    if (Value target = lower::viewWrittenBy(op))
+      written |= mayOverlap(kernel, target, view);
+  });
+  return written;
+}
+
+bool mayBeRead(func::FuncOp kernel, Value view) {
+  bool read = false;
+  kernel.walk([&](Operation *op) {
+    Value source;
+    if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
+      source = load.getView();
+    else if (auto gather = llvm::dyn_cast<tile::GatherOp>(op))
+      source = gather.getView();
+    else if (llvm::isa<tile::AtomicRMWOp, tile::AtomicCASOp>(op))
+      source = lower::viewWrittenBy(op);
+    read |= source && mayOverlap(kernel, source, view);
+  });
+  return read;
+}
+
+/// Why the accelerator cannot make a load whose dots are these; "" when it can.
+std::string refuseLoad(tile::LoadOp load, ArrayRef<DotUse> uses, Operation *other) {
+  if (other)
+    return "its tile is also an operand of " + other->getName().getStringRef().str();
+  if (!isZeroPadding(load.getPadding()))
+    return "a transfer can pad with zero only";
+  if (std::string reason = refuseView(load.getView()); !reason.empty())
+    return reason;
+  int64_t contiguous = *contiguousDim(load.getView()), bytes = elementBytes(load);
+  bool alongK = false;
+  for (const DotUse &use : uses) {
+    if (!llvm::is_contained(use.operand.dims, contiguous))
+      return "the view is contiguous along a dimension of size 1";
+    alongK |= use.isK(contiguous);
+    if (!use.isK(contiguous) && bytes != 2)
+      return "the instruction transposes 16-bit operands only, and memory is not contiguous along K";
+  }
+  for (auto [d, size] : llvm::enumerate(shapeOf(load)))
+    if (static_cast<int64_t>(d) != contiguous && size > largestBox)
+      return "the tile has more than " + std::to_string(largestBox) + " rows";
+  if (!panelBytes(shapeOf(load)[contiguous] * bytes, !alongK))
+    return "the tile's rows are no multiple of 32 bytes";
+  if (mayBeWritten(load->getParentOfType<func::FuncOp>(), load.getView()))
+    return "the kernel writes memory that may be the same";
+  return producerSlice(load).refusal;
+}
+
+/// Why a dot cannot run on warpgroups, as far as it itself is concerned; "" when it can.
+std::string refuseDot(tile::DotOp dot, const InstructionOptions &options) {
+  Type a = dot.getA().getType().getElementType();
+  if (!usesMatrixUnit(dot))
+    return "its operands are not of a type that the matrix unit multiplies";
+  int64_t bytes = lower::byteSize(lower::memoryType(a));
+  if (dot.getA().getType().getDimSize(1) * bytes % 32)
+    return "K is no multiple of 32 bytes";
+  std::optional<WarpgroupShape> shape = warpgroupShape(dot, options.warps);
+  if (!shape)
+    return "its sizes are no multiples of the instruction's 64 x 8 over the warpgroups of the block";
+  int64_t most = a.isFloat8E4M3FN() || a.isFloat8E5M2() ? mostPromoted : mostAccumulators;
+  if (shape->rowBlocks() * shape->columnBlocks() * shape->n / 2 > most)
+    return "a thread would have more than " + std::to_string(most) + " accumulators";
+  return "";
+}
+
+/// Why an operand that is computed cannot be written to shared memory for the instruction.
+std::string refuseComputed(Value operand, bool isA) {
+  int64_t k = shapeOf(operand)[isA ? 1 : 0], bytes = elementBytes(operand);
+  return panelBytes(k * bytes, false) ? "" : "K is no multiple of 32 bytes";
+}
+
+bool mayStore(tile::StoreOp store) {
+  Value view = store.getView();
+  auto kernel = store->getParentOfType<func::FuncOp>();
+  if (!refuseView(view).empty() || mayBeRead(kernel, view))
+    return false;
+  ArrayRef<int64_t> shape = shapeOf(store.getValue());
+  int64_t contiguous = *contiguousDim(view), rows = 1;
+  for (auto [d, size] : llvm::enumerate(shape)) {
+    if (static_cast<int64_t>(d) == contiguous)
+      continue;
+    if (size > 1 && rows > 1)
+      return false; // two dimensions of rows
+    rows *= size;
+  }
+  // Smaller ones are not worth two barriers.
+  return rows >= 16 && rows <= largestBox && panelBytes(shape[contiguous] * elementBytes(view), false) != 0;
+}
+
+struct ChooseInstructions : PassWrapper<ChooseInstructions, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChooseInstructions)
+  ChooseInstructions(const InstructionOptions &options) { warps = options.warps, hasWarpgroups = options.hasWarpgroups; }
+  ChooseInstructions(const ChooseInstructions &other) : PassWrapper(other) {}
+  StringRef getArgument() const override { return "tenon-nvidia-choose-instructions"; }
+  StringRef getDescription() const override { return "Decide which dots run on warpgroups and which loads are bulk copies"; }
+  void runOnOperation() override { chooseInstructions(getOperation(), {hasWarpgroups, warps}); }
+
+  Option<bool> hasWarpgroups{*this, "warpgroups", llvm::cl::desc("sm_90a"), llvm::cl::init(true)};
+  Option<int64_t> warps{*this, "warps", llvm::cl::desc("that hold tiles"), llvm::cl::init(4)};
+};
+
+} // namespace
+
+int64_t panelBytes(int64_t contiguousBytes, bool padded) {
+  if (padded)
+    return 128;
+  for (int64_t bytes : {128, 64, 32})
+    if (contiguousBytes % bytes == 0)
+      return bytes;
+  return 0;
+}
+
+std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps) {
+  if (warps % 4)
+    return std::nullopt;
+  WarpgroupShape shape;
+  shape.rows = dot.getType().getDimSize(0);
+  shape.columns = dot.getType().getDimSize(1);
+  if (shape.rows < 64) {
+    shape.swapped = true;
+    std::swap(shape.rows, shape.columns);
+    shape.columns = llvm::alignTo(shape.columns, 8);
+  }
+  if (shape.rows % 64 || shape.columns % 8)
+    return std::nullopt;
+  shape.overRows = shape.overColumns = 1;
+  int64_t groups = warps / 4;
+  while (shape.overRows * shape.overColumns < groups) {
+    if (shape.rows / 64 % (shape.overRows * 2) == 0)
+      shape.overRows *= 2;
+    else if (shape.columns % (shape.overColumns * 16) == 0 && llvm::isPowerOf2_64(shape.columns))
+      shape.overColumns *= 2;
+    else
+      return std::nullopt;
+  }
+  int64_t mine = shape.columns / shape.overColumns;
+  bool isInteger = dot.getA().getType().getElementType().isInteger(8);
+  if (isInteger && mine % 16 && mine != 8 && mine != 24)
+    return std::nullopt;
+  shape.n = mine;
+  if (mine > 256) {
+    if (mine % 256)
+      return std::nullopt;
+    shape.n = 256;
+  }
+  // Register numbers of a linear layout: several blocks of rows or columns are powers of two of them.
+  if (!llvm::isPowerOf2_64(shape.rowBlocks()) ||
+      (!llvm::isPowerOf2_64(shape.n) && shape.columnBlocks() * shape.overColumns > 1))
+    return std::nullopt;
+  return shape;
+}
+
+ProducerSlice producerSlice(ArrayRef<tile::LoadOp> loads) {
+  ProducerSlice slice;
+  SmallVector<Value> open;
+  llvm::DenseSet<Value> seen;
+  auto kernel = llvm::ArrayRef(loads).front()->getParentOfType<func::FuncOp>();
+  auto need = [&](Value value) {
+    if (seen.insert(value).second)
+      open.push_back(value);
+  };
+  auto needAround = [&](Operation *op) {
+    for (Operation *parent = op->getParentOp(); parent != kernel; parent = parent->getParentOp()) {
+      if (!slice.ops.insert(parent).second)
+        return;
+      if (auto loop = llvm::dyn_cast<scf::ForOp>(parent)) {
+        need(loop.getLowerBound());
+        need(loop.getUpperBound());
+        need(loop.getStep());
+      } else if (auto branch = llvm::dyn_cast<scf::IfOp>(parent)) {
+        need(branch.getCondition());
+      }
+    }
+  };
+  for (tile::LoadOp load : loads) {
+    for (Value offset : load.getOffsets())
+      need(offset);
+    needAround(load);
+  }
+  auto isOne = [](Type type) {
+    auto tile = llvm::dyn_cast<RankedTensorType>(type);
+    return !tile || tile.getNumElements() == 1;
+  };
+  while (!open.empty() && slice.refusal.empty()) {
+    Value value = open.pop_back_val();
+    if (!isOne(value.getType())) {
+      slice.refusal = "its address depends on the elements of a tile";
+      break;
+    }
+    if (auto argument = llvm::dyn_cast<BlockArgument>(value)) {
+      auto loop = llvm::dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      if (!loop)
+        continue;
+      needAround(loop);
+      if (slice.ops.insert(loop).second) {
+        need(loop.getLowerBound());
+        need(loop.getUpperBound());
+        need(loop.getStep());
+      }
+      if (argument == loop.getInductionVar())
+        continue;
+      slice.arguments.insert(argument);
+      need(loop.getTiedLoopInit(argument)->get());
+      need(loop.getTiedLoopYieldedValue(argument)->get());
+      continue;
+    }
+    Operation *op = value.getDefiningOp();
+    needAround(op);
+    if (auto loop = llvm::dyn_cast<scf::ForOp>(op)) {
+      need(loop.getRegionIterArg(llvm::cast<OpResult>(value).getResultNumber()));
+      continue;
+    }
+    if (auto branch = llvm::dyn_cast<scf::IfOp>(op)) {
+      slice.ops.insert(op);
+      need(branch.getCondition());
+      unsigned number = llvm::cast<OpResult>(value).getResultNumber();
+      need(branch.thenYield().getOperand(number));
+      need(branch.elseYield().getOperand(number));
+      slice.arguments.insert(value);
+      continue;
+    }
+    if (auto load = llvm::dyn_cast<tile::LoadOp>(op); load && mayBeWritten(kernel, load.getView()))
+      slice.refusal = "its address is read from memory that the kernel may write";
+    bool isScalar = llvm::isa<arith::ConstantOp, tile::SizeOp, tile::GridOp, tile::LoadOp, tile::ScalarOp, tile::SplatOp,
+                              tile::ReshapeOp>(op) ||
+                    lower::isElementwise(op);
+    if (!isScalar)
+      slice.refusal = "its address depends on " + op->getName().getStringRef().str();
+    slice.ops.insert(op);
+    for (Value operand : op->getOperands())
+      if (!llvm::isa<tile::ViewType>(operand.getType()))
+        need(operand);
+  }
+  return slice;
+}
+
+bool isSpecialised(func::FuncOp kernel) {
+  bool found = false;
+  kernel.walk([&](tile::LoadOp load) { found |= load->hasAttr(bulkAttr); });
+  return found;
+}
+
+void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) {
+  if (!options.hasWarpgroups)
+    return;
+  SmallVector<tile::DotOp> dots;
+  kernel.walk([&](tile::DotOp dot) { dots.push_back(dot); });
+  llvm::DenseMap<Operation *, std::string> struck; // dots and loads
+  for (bool changed = true; changed;) {
+    changed = false;
+    auto strike = [&](Operation *op, std::string reason) {
+      if (!reason.empty() && struck.try_emplace(op, std::move(reason)).second)
+        changed = true;
+    };
+    for (tile::DotOp dot : dots) {
+      strike(dot, refuseDot(dot, options));
+      for (Value operand : {Value(dot.getA()), Value(dot.getB())}) {
+        std::optional<LoadedOperand> loaded = traceToLoad(operand);
+        if (!loaded) {
+          strike(dot, refuseComputed(operand, operand == dot.getA()));
+          continue;
+        }
+        Operation *other = nullptr;
+        SmallVector<DotUse> uses = dotUses(loaded->load, other);
+        strike(loaded->load, refuseLoad(loaded->load, uses, other));
+        if (llvm::any_of(uses, [&](const DotUse &use) { return struck.contains(use.dot); }))
+          strike(loaded->load, "a dot that reads it does not run on warpgroups");
+        if (auto reason = struck.find(loaded->load); reason != struck.end())
+          strike(dot, "an operand is not loaded by the tensor memory accelerator: " + reason->second);
+      }
+    }
+  }
+  bool any = false;
+  Builder b(kernel.getContext());
+  for (tile::DotOp dot : dots) {
+    if (auto reason = struck.find(dot); reason != struck.end()) {
+      dot->setAttr(notWarpgroupAttr, b.getStringAttr(reason->second));
+      continue;
+    }
+    dot->setAttr(warpgroupAttr, b.getUnitAttr());
+    for (Value operand : {Value(dot.getA()), Value(dot.getB())})
+      if (std::optional<LoadedOperand> loaded = traceToLoad(operand)) {
+        loaded->load->setAttr(bulkAttr, b.getUnitAttr());
+        any = true;
+      }
+  }
+  if (any)
+    kernel.walk([&](tile::StoreOp store) {
+      if (mayStore(store))
+        store->setAttr(bulkAttr, b.getUnitAttr());
+    });
+}
+
+std::unique_ptr<Pass> createChooseInstructionsPass(const InstructionOptions &options) {
+  return std::make_unique<ChooseInstructions>(options);
+}
+
+} // namespace tenon::nvidia

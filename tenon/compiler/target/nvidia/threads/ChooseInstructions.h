@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/compiler/dialect/TileDialect.h"
+#include "tenon/compiler/target/nvidia/threads/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <string>
+
+/// Which dots run on warpgroups (wgmma), which loads and stores the tensor memory accelerator makes, and what the warp
+/// that starts those loads has to compute for them.
+namespace tenon::nvidia {
+
+/// On a tile.dot (unit): wgmma.
+inline constexpr llvm::StringLiteral warpgroupAttr = "nvidia.warpgroup";
+/// On a tile.dot that is not (string): why.
+inline constexpr llvm::StringLiteral notWarpgroupAttr = "nvidia.not_warpgroup";
+/// On a tile.load or tile.store (unit): made by the tensor memory accelerator.
+inline constexpr llvm::StringLiteral bulkAttr = "nvidia.bulk";
+
+/// How a dot's result is divided among warpgroups. The instruction multiplies 64 rows; a dot of fewer rows is computed
+/// as the transpose of (b transposed) * (a transposed), so that its columns are the instruction's rows.
+struct WarpgroupShape {
+  bool swapped = false;
+  int64_t rows, columns;         ///< of the instruction's result, of the whole dot
+  int64_t overRows, overColumns; ///< warpgroups
+  int64_t n;                     ///< columns of one instruction
+
+  int64_t rowBlocks() const { return rows / 64 / overRows; }               ///< of a warpgroup
+  int64_t columnBlocks() const { return columns / overColumns / n; } ///< of a warpgroup
+};
+/// Nothing when the dot's sizes do not fit.
+std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps);
+
+/// Bytes of the box that one transfer moves along the contiguous dimension, which is also the swizzle: 128, 64 or 32.
+/// `padded`: the tile may be filled up to a whole box.
+int64_t panelBytes(int64_t contiguousBytes, bool padded);
+
+/// Sets the attributes. Whole kernels or nothing: a kernel without a dot on warpgroups has no role to give away.
+void chooseInstructions(mlir::func::FuncOp kernel, const InstructionOptions &options);
+
+/// Whether chooseInstructions found transfers for a warp of their own.
+bool isSpecialised(mlir::func::FuncOp kernel);
+
+/// What the warp that starts the transfers computes: everything their addresses, trip counts and conditions depend on.
+struct ProducerSlice {
+  llvm::DenseSet<mlir::Operation *> ops;  ///< loops and branches around transfers included
+  llvm::DenseSet<mlir::Value> arguments;  ///< loop-carried scalars among that
+  std::string refusal;                    ///< why there is none; "" when there is
+};
+ProducerSlice producerSlice(llvm::ArrayRef<tile::LoadOp> loads);
+
+/// How the blocks of a cluster, each with a program instance of its own, share loads: their instances differ along one
+/// axis of the grid, on which the addresses of some bulk loads do not depend. Each block then loads a part of such a
+/// tile and sends it to all.
+struct SharedLoads {
+  int64_t axis = -1;
+  llvm::DenseSet<mlir::Operation *> loads;
+  std::string refusal; ///< "" when there are some
+};
+SharedLoads sharedLoads(mlir::func::FuncOp kernel, int64_t blocks);
+
+} // namespace tenon::nvidia

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rings of slots between the warp that loads and the warpgroups that multiply.
+//
+//     producer                                       consumers
+//     wait until empty[slot]                         wait until full[slot]
+//     expect the bytes of the transfers on           start the dots that read the slot
+//       full[slot], start them                       when they are complete: arrive on empty[slot]
+//     slot = slot + 1, round by round                slot = slot + 1, round by round
+//
+// A slot's barriers change phase once a round. The producer begins one round ahead: waiting for the phase before the
+// first returns at once. Slot and phase are carried through every loop and branch that holds the loads, so that loops
+// of no iterations and rounds that end anywhere need nothing special, and the producer runs ahead from one program
+// instance into the next.
+#include "tenon/compiler/target/nvidia/threads/Rings.h"
+
+#include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tenon::lower;
+
+namespace tenon::nvidia {
+namespace {
+
+/// What is added to a coordinate stays below.
+constexpr int64_t largestTile = 1 << 20;
+
+bool isInLoop(Block *block) {
+  Operation *op = block->getParentOp();
+  return llvm::isa<scf::ForOp>(op) || op->getParentOfType<scf::ForOp>();
+}
+
+} // namespace
+
+/// Loads of one block that some dot reads together share a ring.
+void ThreadEmitter::planRings() {
+  llvm::DenseMap<std::pair<Operation *, Block *>, Ring *> byDot;
+  kernel_.walk([&](tile::LoadOp load) {
+    if (!load->hasAttr(bulkAttr))
+      return;
+    Operation *other = nullptr;
+    SmallVector<DotUse> uses = dotUses(load, other);
+    Ring *ring = nullptr;
+    for (const DotUse &use : uses)
+      if (auto found = byDot.find({use.dot, load->getBlock()}); found != byDot.end())
+        ring = found->second;
+    if (!ring) {
+      rings_.push_back(std::make_unique<Ring>());
+      ring = rings_.back().get();
+      ring->block = load->getBlock();
+      ring->stages = isInLoop(ring->block) ? std::max<int64_t>(options_.stages, 1) : 1;
+    }
+    Transfer transfer;
+    transfer.load = load;
+    transfer.columnDim = *contiguousDim(load.getView());
+    bool alongK = false;
+    int64_t rows = 1;
+    for (const DotUse &use : uses) {
+      byDot[{use.dot, load->getBlock()}] = ring;
+      alongK |= use.isK(transfer.columnDim);
+      tile::DotOp dot = use.dot;
+      Operation *user = ring->block->findAncestorOpInBlock(*dot.getOperation());
+      if (!ring->firstUse || user->isBeforeInBlock(ring->firstUse))
+        ring->firstUse = user;
+      if (!ring->lastUse || ring->lastUse->isBeforeInBlock(user))
+        ring->lastUse = user;
+    }
+    ArrayRef<int64_t> shape = load.getType().getShape();
+    for (auto [d, size] : llvm::enumerate(shape))
+      if (static_cast<int64_t>(d) != transfer.columnDim)
+        rows *= size;
+    int64_t bytes = byteSize(memoryType(load.getType().getElementType()));
+    int64_t panel = panelBytes(shape[transfer.columnDim] * bytes, /*padded=*/!alongK);
+    transfer.tile = planPanelTile(rows, shape[transfer.columnDim], bytes, panel);
+    transfer.begin = ring->slotBytes;
+    ring->slotBytes += llvm::alignTo(transfer.tile.bytes(), panelAlignment);
+    transfer.isShared = shared_.loads.contains(load);
+    transfer.rowDim = -1;
+    ring->isShared |= transfer.isShared;
+    SmallVector<int64_t> dims = {transfer.columnDim}, box = {panel / bytes};
+    for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d)
+      if (d != transfer.columnDim) {
+        dims.push_back(d);
+        box.push_back(shape[d] == 1 ? 1 : transfer.tile.paddedRows / (transfer.isShared ? options_.sharers : 1));
+        if (shape[d] != 1)
+          transfer.rowDim = d;
+      }
+    transfer.map = tensorMap(load.getView(), dims, box, panel);
+    ring->transfers.push_back(std::move(transfer));
+  });
+  for (auto &ring : rings_) {
+    int64_t bytes = ring->stages * ring->slotBytes;
+    ring->window.begin = allocateShared(bytes, panelAlignment);
+    ring->window.end = ring->window.begin + bytes;
+    for (Transfer &transfer : ring->transfers)
+      remark(transfer.load.getLoc(),
+             "load is made by the tensor memory accelerator, in boxes of " + std::to_string(transfer.tile.paddedRows) +
+                 " x " + std::to_string(transfer.tile.panel) + " bytes, through " + std::to_string(ring->stages) +
+                 (ring->stages == 1 ? " slot" : " slots") + " of shared memory" +
+                 (transfer.isShared ? ", each of " + std::to_string(options_.sharers) + " blocks a part for all" : ""));
+  }
+  for (auto &ring : rings_) {
+    ring->full = allocateShared(16 * ring->stages);
+    ring->empty = ring->full + 8 * ring->stages;
+  }
+}
+
+int ThreadEmitter::tensorMap(Value view, ArrayRef<int64_t> dims, ArrayRef<int64_t> box, int64_t swizzleBytes) {
+  TensorMap map;
+  if (auto argument = llvm::dyn_cast<BlockArgument>(view)) {
+    map.argument = argument.getArgNumber();
+  } else {
+    map.argument = kernel_.getNumArguments();
+    kernel_.walk([&](tile::WorkspaceOp op) {
+      if (op.getView() == view)
+        return WalkResult::interrupt();
+      ++map.argument;
+      return WalkResult::advance();
+    });
+  }
+  Type element = llvm::cast<tile::ViewType>(view.getType()).getElementType();
+  map.elementBytes = byteSize(memoryType(element));
+  map.dims.assign(dims.begin(), dims.end());
+  map.box.assign(box.begin(), box.end());
+  map.swizzleBytes = swizzleBytes;
+  llvm::raw_string_ostream(map.element) << element;
+  for (auto [i, other] : llvm::enumerate(tensorMaps_))
+    if (other.argument == map.argument && other.dims == map.dims && other.box == map.box &&
+        other.swizzleBytes == map.swizzleBytes)
+      return static_cast<int>(i);
+  tensorMaps_.push_back(std::move(map));
+  return static_cast<int>(tensorMaps_.size()) - 1;
+}
+
+/// An offset as the accelerator takes it, in 32 bits. Views that it addresses are smaller than that, so an offset
+/// beyond means outside, and stays so.
+Value ThreadEmitter::boxCoordinate(Value offset) {
+  constexpr int64_t far = int64_t(1) << 30;
+  Value at = toI64(scalar(offset));
+  at = b_.create<arith::MaxSIOp>(b_.create<arith::MinSIOp>(at, i64(2 * far - largestTile)), i64(-far));
+  return b_.create<arith::TruncIOp>(b_.getI32Type(), at);
+}
+
+/// By thread 0, before anybody uses them.
+void ThreadEmitter::initialiseRings() {
+  Value isFirst = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(0));
+  auto only = b_.create<scf::IfOp>(isFirst);
+  {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(only.thenBlock());
+    for (auto &ring : rings_)
+      for (int64_t stage = 0; stage < ring->stages; ++stage) {
+        b_.create<MbarrierInitOp>(i32(ring->full + 8 * stage), i32(1));
+        int64_t groups = options_.threads / 128 * (ring->isShared ? options_.sharers : 1);
+        b_.create<MbarrierInitOp>(i32(ring->empty + 8 * stage), i32(groups));
+      }
+    b_.create<FenceOp>(FenceKind::mbarrier_init);
+    b_.create<FenceOp>(FenceKind::proxy_async);
+  }
+  if (options_.sharers > 1)
+    clusterBarrier();
+  else
+    b_.create<BarrierOp>(allBarrier, static_cast<int32_t>(options_.threads + producerThreads));
+}
+
+void ThreadEmitter::clusterBarrier() {
+  b_.create<ClusterArriveOp>();
+  b_.create<ClusterWaitOp>();
+}
+
+/// At the beginning, when all maps are known.
+void ThreadEmitter::prefetchTensorMaps() {
+  if (tensorMaps_.empty())
+    return;
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPoint(prologueEnd_);
+  Value isFirst = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(0));
+  auto only = b_.create<scf::IfOp>(isFirst);
+  b_.setInsertionPointToStart(only.thenBlock());
+  for (size_t map = 0; map < tensorMaps_.size(); ++map)
+    b_.create<PrefetchTensorMapOp>(b_.create<TensorMapOp>(b_.getI64Type(), static_cast<uint32_t>(map)));
+}
+
+Value ThreadEmitter::barrierAt(int64_t first, Value slot) {
+  return b_.create<arith::AddIOp>(b_.create<arith::ShLIOp>(slot, i32(3)), i32(first));
+}
+
+void ThreadEmitter::advance(Ring &ring) {
+  Value next = b_.create<arith::AddIOp>(ring.slot, i32(1));
+  Value wraps = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, next, i32(ring.stages));
+  ring.slot = b_.create<arith::SelectOp>(wraps, i32(0), next);
+  ring.phase = b_.create<arith::XOrIOp>(ring.phase, b_.create<arith::ExtUIOp>(b_.getI32Type(), wraps));
+}
+
+void ThreadEmitter::startTransfers(Ring &ring) {
+  b_.create<MbarrierWaitOp>(barrierAt(ring.empty, ring.slot), b_.create<arith::XOrIOp>(ring.phase, i32(1)));
+  int64_t bytes = 0;
+  for (const Transfer &transfer : ring.transfers)
+    bytes += transfer.tile.bytes();
+  Value full = barrierAt(ring.full, ring.slot);
+  b_.create<MbarrierArriveOp>(full, i32(bytes), /*cluster=*/false);
+  Value slotBegin = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(ring.slot, i32(ring.slotBytes)),
+                                             i32(ring.window.begin));
+  for (const Transfer &transfer : ring.transfers) {
+    tile::LoadOp load = transfer.load;
+    b_.setLoc(load.getLoc());
+    Value map = b_.create<TensorMapOp>(b_.getI64Type(), static_cast<uint32_t>(transfer.map));
+    Value part, everybody; // the rows that this block loads for all
+    if (transfer.isShared) {
+      part = b_.create<arith::MulIOp>(clusterRank_, i32(transfer.tile.paddedRows / options_.sharers));
+      everybody = b_.create<arith::ConstantIntOp>((int64_t(1) << options_.sharers) - 1, 16);
+    }
+    for (int64_t panel = 0; panel < transfer.tile.panels(); ++panel) {
+      SmallVector<Value> coordinates;
+      for (unsigned dim : tensorMaps_[transfer.map].dims) {
+        Value at = boxCoordinate(load.getOffsets()[dim]);
+        if (panel && static_cast<int64_t>(dim) == transfer.columnDim)
+          at = b_.create<arith::AddIOp>(at, i32(panel * transfer.tile.panel / transfer.tile.elementBytes));
+        if (part && static_cast<int64_t>(dim) == transfer.rowDim)
+          at = b_.create<arith::AddIOp>(at, part);
+        coordinates.push_back(at);
+      }
+      Value shared = b_.create<arith::AddIOp>(slotBegin, i32(transfer.begin + panel * transfer.tile.panelSize()));
+      if (part)
+        shared = b_.create<arith::AddIOp>(shared, b_.create<arith::MulIOp>(part, i32(transfer.tile.panel)));
+      b_.create<TmaLoadOp>(shared, map, coordinates, full, everybody,
+                           b_.getDenseI64ArrayAttr({ring.window.begin, ring.window.end}), IntegerAttr());
+    }
+  }
+  advance(ring);
+}
+
+/// The tiles at hand are those of the next slot.
+void ThreadEmitter::takeSlot(Ring &ring) {
+  ring.current = ring.slot;
+  ring.currentPhase = ring.phase;
+  Value begin = b_.create<arith::MulIOp>(ring.slot, i32(ring.slotBytes));
+  for (const Transfer &transfer : ring.transfers) {
+    StagedOperand operand;
+    operand.tile = transfer.tile;
+    operand.at = b_.create<arith::AddIOp>(begin, i32(ring.window.begin + transfer.begin));
+    operand.window = ring.window;
+    operand.group = -1;
+    copied_[transfer.load] = operand;
+  }
+  advance(ring);
+}
+
+void ThreadEmitter::waitForFull(Ring &ring) {
+  b_.create<MbarrierWaitOp>(barrierAt(ring.full, ring.current), ring.currentPhase);
+}
+
+/// One thread of each warpgroup arrives: its warps have all waited for the dots that read the slot. Where the blocks of
+/// the cluster fill it together, one thread for each of them.
+void ThreadEmitter::releaseSlot(Ring &ring, Value slot) {
+  Value isHeld = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, slot, i32(0));
+  Value inGroup = b_.create<arith::AndIOp>(threadId_, i32(127));
+  Value acts = ring.isShared
+                   ? b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, inGroup, i32(options_.sharers)).getResult()
+                   : warpgroupLeader();
+  auto only = b_.create<scf::IfOp>(both(acts, isHeld));
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(only.thenBlock());
+  Value barrier = barrierAt(ring.empty, slot);
+  if (ring.isShared)
+    barrier = b_.create<MapSharedOp>(b_.getI32Type(), barrier, inGroup);
+  b_.create<MbarrierArriveOp>(barrier, /*bytes=*/Value(), /*cluster=*/ring.isShared);
+}
+
+SmallVector<ThreadEmitter::Ring *> ThreadEmitter::ringsIn(Operation *op) {
+  SmallVector<Ring *> inside;
+  for (auto &ring : rings_)
+    if (op->isAncestor(ring->block->getParentOp()))
+      inside.push_back(ring.get());
+  return inside;
+}
+
+/// A dot whose accumulators only it itself touches in a loop need not be waited for at the end of an iteration. Then
+/// its slot is not free either until the next iteration has started its own: that takes a second slot.
+ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
+  CarriedRings carried;
+  carried.rings = ringsIn(loop);
+  for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
+    auto dot = yielded.getDefiningOp<tile::DotOp>();
+    bool onlyIt = dot && dot->hasAttr(warpgroupAttr) && dot->getBlock() == loop.getBody() && dot.getAcc() == argument &&
+                  argument.hasOneUse() && dot->hasOneUse() && !planDot(dot, options_.architecture).promotes();
+    if (!onlyIt)
+      continue;
+    bool fromRings = true;
+    for (Value operand : {Value(dot.getA()), Value(dot.getB())}) {
+      std::optional<LoadedOperand> loaded = traceToLoad(operand);
+      fromRings &= loaded && llvm::any_of(rings_, [&](auto &ring) {
+                     return ring->stages > 1 && llvm::any_of(ring->transfers, [&](const Transfer &transfer) {
+                              return transfer.load == loaded->load;
+                            });
+                   });
+    }
+    if (fromRings) {
+      carried.dots.push_back(dot);
+      carriedDots_.insert(dot);
+    }
+  }
+  for (Ring *ring : carried.rings)
+    if (llvm::is_contained(carried.dots, llvm::dyn_cast<tile::DotOp>(ring->lastUse)))
+      carried.held.push_back(ring);
+  return carried;
+}
+
+void ThreadEmitter::append(const CarriedRings &carried, SmallVectorImpl<Value> &values) {
+  for (Ring *ring : carried.rings)
+    values.append({ring->slot, ring->phase});
+  for (Ring *ring : carried.held)
+    values.push_back(ring->held ? ring->held : i32(-1));
+}
+
+void ThreadEmitter::take(const CarriedRings &carried, ValueRange &values) {
+  auto next = [&] {
+    Value value = values.front();
+    values = values.drop_front();
+    return value;
+  };
+  for (Ring *ring : carried.rings) {
+    ring->slot = next();
+    ring->phase = next();
+  }
+  for (Ring *ring : carried.held)
+    ring->held = next();
+}
+
+} // namespace tenon::nvidia

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
+
+namespace tenon::nvidia {
+
+/// A load that the tensor memory accelerator makes: a box per panel.
+struct ThreadEmitter::Transfer {
+  tile::LoadOp load;
+  OperandTile tile;
+  int64_t columnDim; ///< of the view, contiguous
+  int64_t begin;     ///< in a slot
+  int map;           ///< number of the tensor map
+  int64_t rowDim;    ///< of the view; -1: one row
+  bool isShared;     ///< each block of the cluster loads a part of the rows, for all
+};
+
+/// Slots of shared memory through which the tiles of some loads of one block of the program go, loads that a dot reads
+/// together. Each slot has two barriers: `full`, on which the transfers' bytes arrive, and `empty`, on which each
+/// warpgroup that holds tiles arrives when it is done. Producer and consumers walk the same loops, each with its own
+/// count of which slot is next and in which round.
+struct ThreadEmitter::Ring {
+  mlir::Block *block;
+  llvm::SmallVector<Transfer> transfers; ///< in program order
+  int64_t stages = 1, slotBytes = 0;
+  SharedWindow window;
+  bool isShared = false; ///< one of the transfers is: a slot is free when all blocks of the cluster are done with it
+  int64_t full = 0, empty = 0; ///< where the barriers are
+  mlir::Operation *firstUse = nullptr, *lastUse = nullptr; ///< ops of the block that read the tiles, or hold one that does
+
+  // While the program is walked:
+  mlir::Value slot, phase;           ///< i32: the next slot, and the parity of its round
+  mlir::Value current, currentPhase; ///< those of the tiles at hand
+  mlir::Value held;                  ///< i32: the slot that dots under way read, -1 for none; null: none
+};
+
+} // namespace tenon::nvidia

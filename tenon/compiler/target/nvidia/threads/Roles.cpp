@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels whose loads have a warp of their own. The program is emitted twice, into the two sides of one branch: for the
+// warpgroups that hold tiles, where such loads become waits, and for one thread of a further warpgroup, where
+// everything but those loads and what they depend on is left out. Both run over the program instances that fall to
+// this block, so that the loads of the next instance are under way while the last one is stored.
+//
+//     barriers of the rings; wait for the kernels before this one
+//     if thread < workers:                                else:
+//       take registers                                      give registers away
+//       for each instance: the program                      one thread: for each instance: the transfers
+//
+// Barriers inside the program are those of the workers; the two sides meet in the rings' barriers only.
+#include "tenon/compiler/target/nvidia/threads/Rings.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+constexpr int64_t registersOfBlock = 65536, mostRegisters = 255;
+/// A transfer's addresses and the rings' state, in one thread.
+constexpr int64_t producerRegisters = 40;
+/// Rows of tiles that are walked together, column by column: their operands stay in the L2 cache.
+constexpr int64_t rowsTogether = 8;
+
+/// What each thread begins with, when the assembler may use all that a block has; registers come in eights.
+int64_t registersAtEntry(int64_t threads) { return std::min(registersOfBlock / threads / 8 * 8, mostRegisters); }
+
+} // namespace
+
+LogicalResult ThreadEmitter::emitSpecialised() {
+  SmallVector<tile::LoadOp> loads;
+  kernel_.walk([&](tile::LoadOp load) {
+    if (load->hasAttr(bulkAttr))
+      loads.push_back(load);
+  });
+  ProducerSlice slice = producerSlice(loads);
+  if (options_.sharers > 1)
+    shared_ = sharedLoads(kernel_, options_.sharers);
+  planRings();
+  planBulkStores();
+  Block &program = kernel_.getBody().front();
+  tile::GridOp grid;
+  SmallVector<Operation *> rest;
+  for (Operation &op : program.without_terminator()) {
+    if (grid) {
+      rest.push_back(&op);
+    } else if (!(grid = llvm::dyn_cast<tile::GridOp>(op)) && failed(emitOp(op))) {
+      return failure();
+    }
+  }
+  initialiseRings();
+  awaitEarlierLaunches();
+
+  int64_t workers = options_.threads, threads = workers + producerThreads, entry = registersAtEntry(threads);
+  int64_t forWorkers = (entry * threads - producerRegisters * producerThreads) / workers / 8 * 8;
+  bool moveRegisters = entry < forWorkers && forWorkers <= mostRegisters && entry < mostRegisters;
+  Value isWorker = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, threadId_, i32(workers));
+  auto roles = b_.create<scf::IfOp>(isWorker, /*withElseRegion=*/true);
+  if (options_.sharers > 1) { // no block ends while others write its memory or arrive on its barriers
+    b_.create<WarpBarrierOp>();
+    clusterBarrier();
+  }
+  OpBuilder::InsertionGuard guard(b_);
+
+  b_.setInsertionPointToStart(roles.elseBlock());
+  if (moveRegisters)
+    b_.create<SetMaxRegistersOp>(static_cast<uint32_t>(producerRegisters), false);
+  Value isProducer = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(workers));
+  auto only = b_.create<scf::IfOp>(isProducer);
+  b_.setInsertionPointToStart(only.thenBlock());
+  auto produce = [&] {
+    for (Operation *op : rest)
+      emitProducer(*op, slice);
+    return success();
+  };
+  if (failed(emitInstances(grid, produce)))
+    return failure();
+  b_.create<AllowNextLaunchOp>(); // all loads are under way: this block ends soon
+
+  b_.setInsertionPointToStart(roles.thenBlock());
+  if (moveRegisters)
+    b_.create<SetMaxRegistersOp>(static_cast<uint32_t>(forWorkers), true);
+  auto work = [&]() -> LogicalResult {
+    pendingGlobal_.clear(); // instances are not ordered
+    for (Operation *op : rest)
+      if (failed(emitInOrder(*op)))
+        return failure();
+    settle();
+    return success();
+  };
+  if (failed(emitInstances(grid, work)))
+    return failure();
+  if (!bulkStaging_.empty()) { // no block ends while its memory is read
+    auto leader = b_.create<scf::IfOp>(warpgroupLeader());
+    b_.setInsertionPointToStart(leader.thenBlock());
+    b_.create<BulkWaitOp>(0, /*read=*/false);
+  }
+  return success();
+}
+
+/// This block's: every grid_size-th, in an order that walks a few rows of tiles at a time.
+LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, llvm::function_ref<LogicalResult()> body) {
+  b_.setLoc(grid.getLoc());
+  Value count;
+  for (size_t axis = 0; axis < grid.getNumResults(); ++axis) {
+    Value size = clustersAlong(grid, axis);
+    count = count ? b_.create<arith::MulIOp>(count, size).getResult() : size;
+  }
+  CarriedRings carried;
+  for (auto &ring : rings_) {
+    carried.rings.push_back(ring.get());
+    ring->slot = ring->phase = i32(0);
+    ring->held = {};
+  }
+  SmallVector<Value> states;
+  append(carried, states);
+  Value first = b_.create<BlockIdOp>(b_.getI32Type()), step = b_.create<GridSizeOp>(b_.getI32Type());
+  if (options_.sharers > 1) {
+    first = b_.create<arith::DivUIOp>(first, i32(options_.sharers));
+    step = b_.create<arith::DivUIOp>(step, i32(options_.sharers));
+  }
+  auto loop = b_.create<scf::ForOp>(first, count, step, states);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(loop.getBody());
+  ValueRange arguments = loop.getRegionIterArgs();
+  take(carried, arguments);
+  setGroupedInstance(grid, loop.getInductionVar());
+  if (failed(body()))
+    return failure();
+  states.clear();
+  append(carried, states);
+  b_.create<scf::YieldOp>(states);
+  return success();
+}
+
+/// The grid's extent along an axis, in clusters where that is how their blocks are placed.
+Value ThreadEmitter::clustersAlong(tile::GridOp grid, size_t axis) {
+  Value extent = b_.create<arith::TruncIOp>(b_.getI32Type(), toI64(scalar(grid.getExtents()[axis])));
+  if (options_.sharers == 1 || static_cast<int64_t>(axis) != shared_.axis)
+    return extent;
+  extent = b_.create<arith::AddIOp>(extent, i32(options_.sharers - 1));
+  return b_.create<arith::DivUIOp>(extent, i32(options_.sharers));
+}
+
+void ThreadEmitter::setGroupedInstance(tile::GridOp grid, Value number) {
+  size_t rank = grid.getNumResults();
+  auto extent = [&](size_t axis) { return clustersAlong(grid, axis); };
+  auto divide = [&](Value a, Value b) -> std::pair<Value, Value> {
+    Value quotient = b_.create<arith::DivUIOp>(a, b);
+    return {quotient, b_.create<arith::SubIOp>(a, b_.create<arith::MulIOp>(quotient, b))};
+  };
+  SmallVector<Value> ids;
+  if (rank == 1) {
+    ids = {number};
+  } else {
+    Value rows = extent(rank - 2), columns = extent(rank - 1), before;
+    if (rank == 3)
+      std::tie(before, number) = divide(number, b_.create<arith::MulIOp>(rows, columns));
+    auto [group, inGroup] = divide(number, b_.create<arith::MulIOp>(columns, i32(rowsTogether)));
+    Value first = b_.create<arith::MulIOp>(group, i32(rowsTogether));
+    Value height = b_.create<arith::MinUIOp>(b_.create<arith::SubIOp>(rows, first), i32(rowsTogether));
+    auto [column, row] = divide(inGroup, height);
+    ids = {b_.create<arith::AddIOp>(first, row), column};
+    if (rank == 3)
+      ids.insert(ids.begin(), before);
+  }
+  if (options_.sharers > 1) {
+    Value &id = ids[shared_.axis];
+    id = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(id, i32(options_.sharers)), clusterRank_);
+    Value size = b_.create<arith::TruncIOp>(b_.getI32Type(), toI64(scalar(grid.getExtents()[shared_.axis])));
+    isLive_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, id, size);
+  }
+  programIds_.assign(rank, Value());
+  for (size_t axis = 0; axis < rank; ++axis) {
+    programIds_[axis] = b_.create<arith::ExtUIOp>(b_.getI64Type(), ids[axis]);
+    scalars_[grid.getIds()[axis]] = b_.create<arith::IndexCastOp>(b_.getIndexType(), programIds_[axis]);
+  }
+}
+
+/// What changes memory is left out in an instance that only its cluster has.
+void ThreadEmitter::emitIfLive(Operation &op) {
+  auto live = b_.create<scf::IfOp>(isLive_);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(live.thenBlock());
+  (void)emitOp(op); // none of them fails
+}
+
+Value ThreadEmitter::warpgroupLeader() {
+  Value inGroup = b_.create<arith::AndIOp>(threadId_, i32(127));
+  return b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, inGroup, i32(0));
+}
+
+//===--- The producer's program -----------------------------------------------------------------------------------===//
+
+void ThreadEmitter::emitProducer(Operation &op, const ProducerSlice &slice) {
+  b_.setLoc(op.getLoc());
+  for (auto &ring : rings_)
+    if (ring->transfers.back().load == &op)
+      startTransfers(*ring);
+  if (!slice.ops.contains(&op))
+    return;
+  if (auto loop = llvm::dyn_cast<scf::ForOp>(op))
+    emitProducerLoop(loop, slice);
+  else if (auto branch = llvm::dyn_cast<scf::IfOp>(op))
+    emitProducerBranch(branch, slice);
+  else
+    (void)emitOp(op);
+}
+
+void ThreadEmitter::emitProducerLoop(scf::ForOp loop, const ProducerSlice &slice) {
+  CarriedRings carried{ringsIn(loop), {}, {}};
+  SmallVector<BlockArgument> needed;
+  for (BlockArgument argument : loop.getRegionIterArgs())
+    if (slice.arguments.contains(argument))
+      needed.push_back(argument);
+  SmallVector<Value> values;
+  for (BlockArgument argument : needed)
+    flatten(loop.getTiedLoopInit(argument)->get(), values);
+  append(carried, values);
+  auto lowered = b_.create<scf::ForOp>(scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
+                                       scalar(loop.getStep()), values);
+  {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(lowered.getBody());
+    scalars_[loop.getInductionVar()] = lowered.getInductionVar();
+    ValueRange arguments = lowered.getRegionIterArgs();
+    for (BlockArgument argument : needed)
+      unflatten(argument, arguments);
+    take(carried, arguments);
+    for (Operation &op : loop.getBody()->without_terminator())
+      emitProducer(op, slice);
+    values.clear();
+    for (BlockArgument argument : needed)
+      flatten(loop.getTiedLoopYieldedValue(argument)->get(), values);
+    append(carried, values);
+    if (!values.empty())
+      b_.create<scf::YieldOp>(values);
+  }
+  ValueRange results = lowered.getResults();
+  for (BlockArgument argument : needed)
+    unflatten(loop.getTiedLoopResult(argument), results);
+  take(carried, results);
+}
+
+void ThreadEmitter::emitProducerBranch(scf::IfOp branch, const ProducerSlice &slice) {
+  CarriedRings carried{ringsIn(branch), {}, {}};
+  SmallVector<OpResult> needed;
+  SmallVector<Type> types;
+  for (OpResult result : branch.getResults())
+    if (slice.arguments.contains(result)) {
+      needed.push_back(result);
+      types.push_back(lower::registerType(getElementTypeOrSelf(result.getType())));
+    }
+  types.append(2 * carried.rings.size(), b_.getI32Type());
+  SmallVector<Value> before;
+  append(carried, before);
+  auto lowered = b_.create<scf::IfOp>(types, scalar(branch.getCondition()), /*addThenBlock=*/true,
+                                      /*addElseBlock=*/true);
+  for (auto [from, to] : {std::pair(&branch.getThenRegion(), &lowered.getThenRegion()),
+                          std::pair(&branch.getElseRegion(), &lowered.getElseRegion())}) {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(&to->front());
+    ValueRange states = before;
+    take(carried, states);
+    SmallVector<Value> values;
+    if (!from->empty()) {
+      for (Operation &op : from->front().without_terminator())
+        emitProducer(op, slice);
+      for (OpResult result : needed)
+        flatten(from->front().getTerminator()->getOperand(result.getResultNumber()), values);
+    }
+    append(carried, values);
+    b_.create<scf::YieldOp>(values);
+  }
+  ValueRange results = lowered.getResults();
+  for (OpResult result : needed)
+    unflatten(result, results);
+  take(carried, results);
+}
+
+} // namespace tenon::nvidia

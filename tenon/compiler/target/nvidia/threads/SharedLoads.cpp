@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which loads the blocks of a cluster can share. What depends on an axis of the grid is found by following the axis's
+// id through the program; a loop or branch that depends on it may run differently in each block, and then nothing in it
+// can be shared, nor can anything else in a ring be that the blocks fill together.
+#include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
+
+#include "tenon/compiler/lower/Elements.h"
+#include "tenon/compiler/target/nvidia/threads/Divisibility.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+/// Everything that is computed from a value.
+class Dependents {
+public:
+  Dependents(func::FuncOp kernel, Value source) {
+    values_.insert(source);
+    for (size_t before = 0; before != values_.size();) { // until nothing is added
+      before = values_.size();
+      kernel.walk<WalkOrder::PreOrder>([&](Operation *op) { visit(op); });
+    }
+  }
+
+  bool contains(Value value) const { return values_.contains(value); }
+  /// Whether it depends on the value how often, or whether, an op runs.
+  bool controls(Operation *op) const {
+    for (Operation *parent = op->getParentOp(); parent; parent = parent->getParentOp()) {
+      if (auto loop = llvm::dyn_cast<scf::ForOp>(parent);
+          loop && (contains(loop.getLowerBound()) || contains(loop.getUpperBound()) || contains(loop.getStep())))
+        return true;
+      if (auto branch = llvm::dyn_cast<scf::IfOp>(parent); branch && contains(branch.getCondition()))
+        return true;
+    }
+    return false;
+  }
+
+private:
+  void visit(Operation *op) {
+    auto link = [&](Value from, Value to) {
+      if (contains(from))
+        values_.insert(to);
+    };
+    if (auto loop = llvm::dyn_cast<scf::ForOp>(op)) {
+      link(loop.getLowerBound(), loop.getInductionVar());
+      link(loop.getStep(), loop.getInductionVar());
+      for (BlockArgument argument : loop.getRegionIterArgs()) {
+        link(loop.getTiedLoopInit(argument)->get(), argument);
+        link(loop.getTiedLoopYieldedValue(argument)->get(), argument);
+        link(loop.getUpperBound(), loop.getTiedLoopResult(argument));
+        link(argument, loop.getTiedLoopResult(argument));
+      }
+      return;
+    }
+    if (auto branch = llvm::dyn_cast<scf::IfOp>(op)) {
+      for (OpResult result : branch.getResults()) {
+        link(branch.getCondition(), result);
+        link(branch.thenYield().getOperand(result.getResultNumber()), result);
+        link(branch.elseYield().getOperand(result.getResultNumber()), result);
+      }
+      return;
+    }
+    if (llvm::any_of(op->getOperands(), [&](Value operand) { return contains(operand); }))
+      values_.insert(op->result_begin(), op->result_end());
+  }
+
+  llvm::DenseSet<Value> values_;
+};
+
+/// Rows of a tile: what it has besides the contiguous dimension.
+int64_t rowsOf(tile::LoadOp load) {
+  ArrayRef<int64_t> shape = load.getType().getShape();
+  return load.getType().getNumElements() / shape[*contiguousDim(load.getView())];
+}
+
+} // namespace
+
+SharedLoads sharedLoads(func::FuncOp kernel, int64_t blocks) {
+  tile::GridOp grid;
+  kernel.walk([&](tile::GridOp op) { grid = op; });
+  SharedLoads best;
+  best.refusal = "every load depends on each axis of the grid";
+  bool waits = false;
+  kernel.walk([&](Operation *op) {
+    waits |= llvm::isa<tile::AtomicRMWOp, tile::AtomicCASOp>(op) && !op->use_empty();
+  });
+  if (waits) {
+    best.refusal = "the result of an atomic update is used, which an instance beyond the grid must not make";
+    return best;
+  }
+  int64_t rank = static_cast<int64_t>(grid.getNumResults()), bestBytes = 0;
+  for (int64_t axis = std::max<int64_t>(rank - 2, 0); axis < rank; ++axis) {
+    Dependents dependents(kernel, grid.getIds()[axis]);
+    SharedLoads found;
+    found.axis = axis;
+    int64_t bytes = 0;
+    bool together = true;
+    kernel.walk([&](tile::LoadOp load) {
+      if (!load->hasAttr(bulkAttr))
+        return;
+      together &= !dependents.controls(load);
+      bool same = llvm::none_of(load.getOffsets(), [&](Value offset) { return dependents.contains(offset); });
+      ArrayRef<int64_t> shape = load.getType().getShape();
+      int64_t width = shape[*contiguousDim(load.getView())] *
+                      lower::byteSize(lower::memoryType(load.getType().getElementType()));
+      if (!same || rowsOf(load) % (8 * blocks) || width > 128)
+        return; // of several boxes, only the first arrives right in the other blocks
+      found.loads.insert(load);
+      bytes += load.getType().getNumElements() * lower::byteSize(lower::memoryType(load.getType().getElementType()));
+    });
+    if (!together)
+      best.refusal = "how often a load runs depends on the axis of the grid";
+    else if (bytes > bestBytes) {
+      bestBytes = bytes;
+      best = std::move(found);
+    }
+  }
+  return best;
+}
+
+} // namespace tenon::nvidia

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A dot on warpgroups: wgmma. Each warpgroup has 64 rows, or several times 64, of the result; the instruction reads
+// both operands from shared memory, where descriptors say how they lie, and goes on while the threads do other things.
+//
+//     fence                              // registers written before are seen
+//     wgmma along K, one step after the other, into the same accumulators
+//     commit                             // one group
+//     ...                                // nothing that touches the accumulators
+//     wait                               // before their first use: settle()
+//
+// The matrix unit adds products of 8-bit floats with 13 bits of fraction: their sums along one tile of K start from
+// zero, and are added to the accumulators by the threads, in f32.
+//
+// In a loop that only adds to the accumulators, the group of one iteration is waited for when that of the next has been
+// started, so that the matrix unit never idles (Rings.cpp: carriedBy).
+#include "tenon/compiler/target/nvidia/threads/Rings.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tenon::nvidia {
+namespace {
+
+/// Addresses and offsets of descriptors count in 16 bytes.
+constexpr int64_t unit = 16;
+
+/// Where the instruction finds an operand, apart from its address.
+int64_t descriptorBits(const OperandTile &tile, bool alongK) {
+  int64_t swizzle = tile.panel == 128 ? 1 : tile.panel == 64 ? 2 : 3;
+  int64_t leading = alongK ? 1 : tile.panelSize() / unit; // rows along K are within one panel
+  int64_t stride = 8 * tile.panel / unit;
+  return leading << 16 | stride << 32 | swizzle << 62;
+}
+
+/// Bytes from the operand's beginning to element `count` along the dimension that is not K.
+int64_t outerOffset(const OperandTile &tile, bool alongK, int64_t count) {
+  if (alongK)
+    return count * tile.panel;
+  int64_t bytes = count * tile.elementBytes;
+  return bytes / tile.panel * tile.panelSize() + bytes % tile.panel;
+}
+
+/// The same along K.
+int64_t innerOffset(const OperandTile &tile, bool alongK, int64_t k) {
+  if (!alongK)
+    return k * tile.panel;
+  int64_t bytes = k * tile.elementBytes;
+  return bytes / tile.panel * tile.panelSize() + bytes % tile.panel;
+}
+
+bool isZeroTile(Value tile) {
+  return matchPattern(tile, m_Zero()) || matchPattern(tile, m_AnyZeroFloat());
+}
+
+} // namespace
+
+void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
+  WarpgroupShape shape = *warpgroupShape(op, options_.threads / 32);
+  Value left = shape.swapped ? op.getB() : op.getA(), right = shape.swapped ? op.getA() : op.getB();
+  StagedOperand a = operandOf(left, plan, shape.swapped ? 0 : 1), b = operandOf(right, plan, shape.swapped ? 1 : 0);
+  bool isStaged = !isAsync(left) || !isAsync(right);
+
+  // Which rows and columns are this warpgroup's.
+  Value group = b_.create<arith::ShRUIOp>(threadId_, i32(7));
+  auto descriptor = [&](const StagedOperand &operand, int64_t groups, int64_t firstBit, int64_t each) -> Value {
+    Value at = operand.at;
+    if (groups > 1) {
+      Value number = firstBit ? b_.create<arith::ShRUIOp>(group, i32(firstBit)).getResult() : group;
+      number = b_.create<arith::AndIOp>(number, i32(groups - 1));
+      int64_t bytes = each * operand.tile.elementBytes;
+      Value offset;
+      if (operand.alongK || bytes % operand.tile.panel == 0) {
+        offset = b_.create<arith::MulIOp>(number, i32(outerOffset(operand.tile, operand.alongK, each)));
+      } else { // several share a panel
+        Value byte = b_.create<arith::MulIOp>(number, i32(bytes));
+        offset = b_.create<arith::AddIOp>(panelStart(operand.tile, byte),
+                                          b_.create<arith::AndIOp>(byte, i32(operand.tile.panel - 1)));
+      }
+      at = b_.create<arith::AddIOp>(at, offset);
+    }
+    Value address = b_.create<arith::ExtUIOp>(b_.getI64Type(), b_.create<arith::ShRUIOp>(at, i32(4)));
+    return b_.create<arith::OrIOp>(address, i64(descriptorBits(operand.tile, operand.alongK)));
+  };
+  Value atA = descriptor(a, shape.overRows, 0, shape.rowBlocks() * 64);
+  Value atB = descriptor(b, shape.overColumns, llvm::Log2_64(shape.overRows), shape.columnBlocks() * shape.n);
+  auto moved = [&](Value at, int64_t bytes) -> Value {
+    return bytes ? b_.create<arith::AddIOp>(at, i64(bytes / unit)).getResult() : at;
+  };
+
+  // The instruction's accumulators 4 j + 2 h + i: row 8 h, column 8 j + i, from where the block of rows and columns
+  // begins.
+  const Distribution &result = distribution(op);
+  SmallVector<SmallVector<int>> blocks;
+  for (int64_t row = 0; row < shape.rowBlocks(); ++row)
+    for (int64_t column = 0; column < shape.columnBlocks(); ++column) {
+      SmallVector<int> &numbers = blocks.emplace_back();
+      for (int64_t j = 0; j < shape.n / 2; ++j) {
+        int64_t r = 64 * row + j / 2 % 2 * 8, c = shape.n * column + j / 4 * 8 + j % 2;
+        numbers.push_back(result.registerAt(shape.swapped ? ArrayRef<int64_t>{c, r} : ArrayRef<int64_t>{r, c}));
+      }
+    }
+
+  Registers sums = registers(op.getAcc()), before;
+  bool fromZero = isZeroTile(op.getAcc()), promotes = plan.promotes();
+  if (promotes && !fromZero) {
+    before = sums;
+    Value zero = lower::constantLike(b_, b_.getF32Type(), 0);
+    for (Value &sum : sums)
+      sum = sum ? zero : sum;
+    fromZero = true;
+  }
+  OperandType typeA = shape.swapped ? plan.b : plan.a, typeB = shape.swapped ? plan.a : plan.b;
+  auto windowOf = [&](Value operand, const StagedOperand &staged) {
+    return isAsync(operand) ? DenseI64ArrayAttr()
+                            : b_.getDenseI64ArrayAttr({staged.window.begin, staged.window.end});
+  };
+  b_.create<WgmmaFenceOp>();
+  int64_t steps = typeOf(op.getA()).getDimSize(1) / plan.depth;
+  for (int64_t step = 0; step < steps; ++step)
+    for (int64_t row = 0; row < shape.rowBlocks(); ++row)
+      for (int64_t column = 0; column < shape.columnBlocks(); ++column) {
+        ArrayRef<int> numbers = blocks[row * shape.columnBlocks() + column];
+        SmallVector<Value> accumulators;
+        for (int number : numbers)
+          accumulators.push_back(sums[number]);
+        int64_t k = step * plan.depth;
+        Value descriptorA = moved(atA, outerOffset(a.tile, a.alongK, 64 * row) + innerOffset(a.tile, a.alongK, k));
+        Value descriptorB =
+            moved(atB, outerOffset(b.tile, b.alongK, shape.n * column) + innerOffset(b.tile, b.alongK, k));
+        auto multiply = b_.create<WgmmaOp>(ValueRange(accumulators).getTypes(), typeA, typeB,
+                                           static_cast<uint32_t>(shape.n), !a.alongK, !b.alongK, accumulators,
+                                           descriptorA, descriptorB, boolean(step > 0 || !fromZero), windowOf(left, a),
+                                           windowOf(right, b), IntegerAttr());
+        for (auto [number, value] : llvm::zip(numbers, multiply.getResults()))
+          sums[number] = value;
+      }
+  b_.create<WgmmaCommitOp>();
+  llvm::erase(underWay_, op.getAcc());
+  registers(op) = std::move(sums);
+  underWay_.push_back(op);
+  if (isStaged || promotes) {
+    settle(); // the threads write there again, or add to the sums
+    if (!before.empty())
+      for (auto [sum, old] : llvm::zip(registers(op), before))
+        if (sum)
+          sum = b_.create<arith::AddFOp>(old, sum);
+  } else if (carriedDots_.contains(op)) {
+    waitForDots(1, Value(op)); // those before are complete
+    releaseHeld();
+  }
+}
+
+void ThreadEmitter::waitForDots(int32_t pending, ArrayRef<Value> tiles) {
+  SmallVector<Value> accumulators;
+  for (Value tile : tiles)
+    flatten(tile, accumulators);
+  auto wait = b_.create<WgmmaWaitOp>(ValueRange(accumulators).getTypes(), static_cast<uint32_t>(pending), accumulators);
+  ValueRange results = wait.getResults();
+  for (Value tile : tiles)
+    unflatten(tile, results);
+}
+
+void ThreadEmitter::settle() {
+  if (!underWay_.empty())
+    waitForDots(0, underWay_);
+  underWay_.clear();
+  releaseHeld();
+}
+
+void ThreadEmitter::releaseHeld() {
+  for (auto &ring : rings_)
+    if (ring->held) {
+      releaseSlot(*ring, ring->held);
+      ring->held = {};
+    }
+}
+
+/// Before an op that reads what dots under way write, or that goes its own ways.
+void ThreadEmitter::settleFor(Operation &op) {
+  if (underWay_.empty())
+    return;
+  auto dot = llvm::dyn_cast<tile::DotOp>(op);
+  bool adds = dot && dot->hasAttr(warpgroupAttr);
+  bool reads = op.getNumRegions() && llvm::isa<scf::ForOp, scf::IfOp>(op);
+  for (OpOperand &operand : op.getOpOperands())
+    reads |= isUnderWay(operand.get()) && !(adds && operand.get() == dot.getAcc() && operand.getOperandNumber() == 2);
+  if (reads)
+    settle();
+}
+
+} // namespace tenon::nvidia

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/tune/Measurer.h"
+
+#include "tenon/base/Error.h"
+#include "tenon/measure/Machine.h"
+#include "tenon/tune/TileProgram.h"
+#include "tenon/verify/Judge.h"
+#include "tenon/verify/Sandbox.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tenon::tuning {
+namespace {
+
+using Status = Outcome::Status;
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Hundreds of candidates are judged by the same reference: it is computed once.
+std::function<void(Arguments &)> onlyOnce(const std::function<void(Arguments &)> &function,
+                                          const std::vector<size_t> &outputs) {
+  if (!function)
+    return function;
+  auto kept = std::make_shared<std::vector<Tensor>>();
+  return [function, outputs, kept](Arguments &arguments) {
+    if (kept->empty()) {
+      function(arguments);
+      for (size_t output : outputs)
+        kept->push_back(arguments[output].tensor().clone());
+      return;
+    }
+    for (size_t i = 0; i < outputs.size(); ++i)
+      arguments[outputs[i]].tensor().copyFrom((*kept)[i]);
+  };
+}
+
+} // namespace
+
+double floorSeconds(const Problem &problem, const LaunchOptions &options) {
+  if (options.target == Target::cuda) {
+    const CudaProperties &device = cudaProperties(options.compile.device);
+    // Data that the second-level cache holds can come faster than memory delivers it.
+    bool fits = problem.bytes < static_cast<double>(device.l2Bytes);
+    double bandwidth = device.bytesPerSecond();
+    return bandwidth > 0 && !fits ? problem.bytes / bandwidth : 0;
+  }
+  if (options.target != Target::cpu)
+    return 0;
+  // No core does more in a cycle than two fused multiply-adds on vectors of 512 bits, two loads and a store; no clock
+  // runs at more than 6.5 GHz. (Types narrower than f32 are computed in f32, or by instructions twice as wide.)
+  double cycles = 6.5e9 * (options.threads ? options.threads : thisMachine().processors);
+  return std::max(problem.flops / (128 * cycles), problem.bytes / (192 * cycles));
+}
+
+Measurer::Measurer(const Kernel &kernel, const Space &space, const Problem &problem, const TuneOptions &options)
+    : kernel_(kernel), space_(space), problem_(problem), options_(options),
+      floor_(options.floorSeconds == 0 ? floorSeconds(problem, options.launch) : options.floorSeconds) {
+  problem_.reference = onlyOnce(problem.reference, problem.outputs);
+  problem_.plain = onlyOnce(problem.plain, problem.outputs);
+}
+
+Measurer::~Measurer() = default;
+
+Workers &Measurer::workers() {
+  if (workers_)
+    return *workers_;
+  arena_ = std::make_unique<Arena>(kernel_, problem_.arguments);
+  Workers::Options options;
+  options.command = options_.worker;
+  options.count = options_.workers ? options_.workers : std::clamp(thisMachine().processors, 1, 8);
+  options.memoryBytes = options_.memoryBytes ? options_.memoryBytes
+                                             : std::max<uint64_t>(thisMachine().availableBytes / 2 / options.count,
+                                                                  uint64_t(1) << 30);
+  options.compileSeconds = options_.compileSeconds;
+  options.runSeconds = options_.runSeconds;
+  options.useDiskCache = options_.launch.compile.useDiskCache;
+  workers_ = std::make_unique<Workers>(options, *arena_, options_.launch.target, options_.launch.compile.device);
+  return *workers_;
+}
+
+Measurer::Traced &Measurer::trace(const Configuration &configuration) {
+  auto [found, isNew] = traced_.try_emplace(configuration);
+  Traced &traced = found->second;
+  if (!isNew)
+    return traced;
+  traced.job.number = traced_.size();
+  traced.job.configuration = configuration;
+  traced.job.options = space_.apply(configuration, options_.launch);
+  try {
+    TileText text = traceToText(kernel_, problem_.arguments, traced.job.options);
+    traced.job.ir = std::move(text.ir);
+    traced.program = text.hash;
+  } catch (const Error &error) {
+    traced.failure = Outcome::failed(Status::refused, error.what());
+  }
+  return traced;
+}
+
+std::string Measurer::programOf(const Configuration &configuration) { return trace(configuration).program; }
+
+void Measurer::compile(const std::vector<Configuration> &configurations) {
+  workers().forget(); // of the batch before
+  std::vector<Traced *> batch;
+  std::vector<const Job *> jobs;
+  for (const Configuration &configuration : configurations)
+    if (Traced &traced = trace(configuration); !traced.failure) {
+      batch.push_back(&traced);
+      jobs.push_back(&traced.job);
+    }
+  std::vector<std::optional<Outcome>> failures = workers().compile(jobs);
+  for (size_t i = 0; i < batch.size(); ++i)
+    batch[i]->failure = failures[i];
+}
+
+Verdict Measurer::verifyIn(const Job &job, const Problem &problem, std::vector<Tensor> *outputs, double *seconds) {
+  return verify(problem, [&](const Arguments &arguments) {
+    arena_->load(arguments);
+    double took = workers().run(job);
+    if (seconds)
+      *seconds = *seconds > 0 ? std::min(*seconds, took) : took;
+    arena_->store(arguments);
+    if (outputs) {
+      outputs->clear();
+      for (size_t output : problem.outputs)
+        outputs->push_back(arguments[output].tensor().clone());
+    }
+  });
+}
+
+Outcome Measurer::measure(const Configuration &configuration) {
+  auto start = Clock::now();
+  Traced &traced = trace(configuration);
+  Outcome outcome = traced.failure ? *traced.failure : judge(traced);
+  outcome.cost = secondsSince(start);
+  if (outcome.measured() && (best_ == 0 || outcome.seconds < best_))
+    best_ = outcome.seconds;
+  return outcome;
+}
+
+Outcome Measurer::judge(const Traced &traced) {
+  try {
+    std::vector<Tensor> outputs;
+    double once = 0;
+    Verdict verdict = verifyIn(traced.job, problem_, &outputs, &once);
+    if (!verdict.passed)
+      return Outcome::failed(Status::wrong, verdict.reason);
+    Outcome outcome;
+    if (best_ > 0 && once > 10 * best_) {
+      // Not worth more of the budget: it is slow, however exactly one knows how slow.
+      outcome.status = Status::measured;
+      outcome.seconds = outcome.median = once;
+      outcome.trials = 2;
+    } else {
+      timeAndCheck(traced.job, outputs, outcome);
+    }
+    if (outcome.measured() && floor_ > 0 && outcome.seconds < floor_)
+      return Outcome::failed(Status::tooFast, "a launch took " + std::to_string(outcome.seconds * 1e6) +
+                                                  " us, and this machine cannot do the work in less than " +
+                                                  std::to_string(floor_ * 1e6) + " us");
+    return outcome;
+  } catch (const Workers::Failure &failure) {
+    return failure.outcome;
+  } catch (const Error &error) { // a guard was written to
+    return Outcome::failed(Status::wrong, error.what());
+  }
+}
+
+void Measurer::timeAndCheck(const Job &job, const std::vector<Tensor> &outputs, Outcome &outcome) {
+  Sandbox sandbox(problem_, /*alternate=*/false);
+  arena_->load(sandbox.arguments());
+  Workers::TimeRequest request;
+  request.seconds = options_.timingSeconds;
+  request.check = problem_.inPlace.empty(); // launched again and again on its own result, it would be another problem
+  request.deterministic = problem_.deterministic;
+  outcome = workers().time({&job}, request).front();
+  if (!request.check)
+    return;
+  arena_->store(sandbox.arguments());
+  if (auto damage = sandbox.damage({}))
+    outcome = Outcome::failed(Status::wrong, "while it was timed: " + *damage);
+  for (size_t i = 0; problem_.deterministic && i < outputs.size() && outcome.measured(); ++i)
+    if (auto difference = firstDifference(outputs[i], sandbox.arguments()[problem_.outputs[i]].tensor()))
+      outcome = Outcome::failed(Status::wrong, "while it was timed it left another result than before, " + *difference);
+}
+
+std::vector<Outcome> Measurer::compare(const std::vector<Configuration> &configurations) {
+  std::vector<const Job *> jobs;
+  for (const Configuration &configuration : configurations)
+    jobs.push_back(&trace(configuration).job);
+  Sandbox sandbox(problem_, /*alternate=*/false);
+  arena_->load(sandbox.arguments());
+  Workers::TimeRequest request;
+  request.seconds = options_.timingSeconds * static_cast<double>(jobs.size()) * 2;
+  request.check = false; // each was checked on its own; here they share copies
+  try {
+    return workers().time(jobs, request);
+  } catch (const Workers::Failure &) {
+    return {}; // what is known of them still stands
+  }
+}
+
+std::optional<Outcome> Measurer::check(const Configuration &configuration, const Problem &problem) {
+  Traced &traced = trace(configuration);
+  if (traced.failure)
+    return traced.failure;
+  workers();
+  try {
+    Verdict verdict = verifyIn(traced.job, problem, nullptr, nullptr);
+    if (verdict.passed)
+      return std::nullopt;
+    return Outcome::failed(Status::wrong, "on " + problem.label + " with other values: " + verdict.reason);
+  } catch (const Workers::Failure &failure) {
+    return failure.outcome;
+  } catch (const Error &error) {
+    return Outcome::failed(Status::wrong, error.what());
+  }
+}
+
+} // namespace tenon::tuning

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to tune/: from a configuration to its outcome.
+#pragma once
+
+#include "tenon/tune/Tune.h"
+#include "tenon/tune/Workers.h"
+
+#include <list>
+#include <map>
+#include <memory>
+
+namespace tenon::tuning {
+
+/// Compiles candidates in workers, judges and times them there.
+class Measurer {
+public:
+  Measurer(const Kernel &kernel, const Space &space, const Problem &problem, const TuneOptions &options);
+  ~Measurer();
+
+  /// Several at once; what fails is told by measure().
+  void compile(const std::vector<Configuration> &configurations);
+  Outcome measure(const Configuration &configuration);
+  /// Times those that measure() found right, in turn.
+  std::vector<Outcome> compare(const std::vector<Configuration> &configurations);
+  /// Whether it is right on another problem of the same shapes; nothing if it is.
+  std::optional<Outcome> check(const Configuration &configuration, const Problem &problem);
+
+  /// The hash of the configuration's Tile IR; empty where tracing refuses it.
+  std::string programOf(const Configuration &configuration);
+  bool idle() const { return !workers_; }
+
+private:
+  struct Traced {
+    Job job;
+    std::string program;
+    std::optional<Outcome> failure; ///< it cannot even be compiled
+  };
+  Traced &trace(const Configuration &configuration);
+  Workers &workers();
+  Outcome judge(const Traced &traced);
+  Verdict verifyIn(const Job &job, const Problem &problem, std::vector<Tensor> *outputs, double *seconds);
+  void timeAndCheck(const Job &job, const std::vector<Tensor> &outputs, Outcome &outcome);
+
+  const Kernel &kernel_;
+  const Space &space_;
+  Problem problem_; ///< its references computed once
+  const TuneOptions &options_;
+  double floor_;
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Workers> workers_;
+  std::map<Configuration, Traced> traced_;
+  double best_ = 0;
+};
+
+/// The least that a launch can take on this machine, whatever the kernel: what it must compute and move over what the
+/// machine could do if nothing ever waited.
+double floorSeconds(const Problem &problem, const LaunchOptions &options);
+
+} // namespace tenon::tuning

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/tune/Workers.h"
+
+#include "tenon/base/Error.h"
+#include "tenon/tune/Worker.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+namespace tenon {
+
+namespace {
+constexpr std::pair<Outcome::Status, std::string_view> statusNames[] = {
+    {Outcome::Status::measured, "measured"}, {Outcome::Status::refused, "refused"},
+    {Outcome::Status::wrong, "wrong"},       {Outcome::Status::crashed, "crashed"},
+    {Outcome::Status::timedOut, "timed out"}, {Outcome::Status::outOfMemory, "out of memory"},
+    {Outcome::Status::tooFast, "too fast"},
+};
+} // namespace
+
+std::string_view nameOf(Outcome::Status status) {
+  for (auto [value, name] : statusNames)
+    if (value == status)
+      return name;
+  return "";
+}
+
+std::optional<Outcome::Status> parseStatus(std::string_view name) {
+  for (auto [value, text] : statusNames)
+    if (text == name)
+      return value;
+  return std::nullopt;
+}
+
+namespace tuning {
+namespace {
+
+using Json = PeerProcess::Json;
+using Status = Outcome::Status;
+
+/// The answer, or why there is none. A process that gave none is gone afterwards.
+Json askOrFail(PeerProcess &process, const Json &question, double seconds, const char *doing, Status onError) {
+  Json answer;
+  try {
+    answer = process.ask(question, seconds);
+  } catch (const Error &error) {
+    if (process.timedOut())
+      throw Workers::Failure{
+          Outcome::failed(Status::timedOut, std::string(doing) + " took more than " +
+                                                std::to_string(static_cast<int>(seconds)) + " s")};
+    int signal = process.endedBySignal();
+    throw Workers::Failure{Outcome::failed(
+        Status::crashed, std::string("the process ended while ") + doing +
+                             (signal ? std::string(": ") + ::strsignal(signal) : std::string(": ") + error.what()))};
+  }
+  if (auto error = answer.find("error"); error != answer.end()) {
+    std::string text = error->get<std::string>();
+    bool memory = text.find("out of memory") != std::string::npos || text.find("cannot allocate") != std::string::npos;
+    throw Workers::Failure{Outcome::failed(memory ? Status::outOfMemory : onError, text)};
+  }
+  return answer;
+}
+
+} // namespace
+
+Workers::Workers(Options options, const Arena &arena, Target target, int device)
+    : options_(std::move(options)), arena_(arena), target_(target), device_(device),
+      slots_(static_cast<size_t>(std::max(options_.count, 1))) {
+  if (options_.command.empty())
+    options_.command = defaultCommand();
+}
+
+Workers::~Workers() = default;
+
+std::vector<std::string> Workers::defaultCommand() {
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<void *>(&Workers::defaultCommand), &here) && here.dli_fname) {
+    std::string file = here.dli_fname;
+    size_t slash = file.rfind('/');
+    std::string beside = (slash == std::string::npos ? "." : file.substr(0, slash)) + "/../bin/tenon";
+    if (::access(beside.c_str(), X_OK) == 0)
+      return {beside, "tune-worker"};
+  }
+  return {"tenon", "tune-worker"};
+}
+
+void Workers::ensure(Slot &slot) {
+  if (slot.process && slot.process->alive())
+    return;
+  slot.jobs.clear();
+  slot.process = std::make_unique<PeerProcess>(options_.command, options_.startSeconds);
+  const Json &greeting = slot.process->greeting();
+  if (greeting.value("worker", 0) != 1 || greeting.value("compiler", "") != compilerId()) {
+    slot.process.reset();
+    throw Error("'" + options_.command[0] + "' belongs to another build of Tenon, and what it measured would not hold "
+                "for this one: name the right command in TuneOptions::worker");
+  }
+  Json question = {{"do", "setup"},          {"arena", arena_.path()},  {"bytes", arena_.bytes()},
+                   {"words", arena_.words()}, {"addresses", arena_.addresses()},
+                   {"target", nameOf(target_)}, {"device", device_},    {"memory", options_.memoryBytes}};
+  Json answer = slot.process->ask(question, options_.startSeconds);
+  if (answer.contains("error"))
+    throw Error("a worker cannot start: " + answer["error"].get<std::string>());
+}
+
+std::optional<Outcome> Workers::compileIn(Slot &slot, const Job &job) {
+  const CompileOptions &compile = job.options.compile;
+  Json question = {{"do", "compile"},         {"job", job.number},
+                   {"configuration", job.configuration.str()},
+                   {"isa", compile.isa},      {"gpu", compile.gpu},
+                   {"warps", compile.warps},  {"cluster", compile.cluster},
+                   {"stages", compile.stages}, {"threads", job.options.threads},
+                   {"disk_cache", options_.useDiskCache && compile.useDiskCache},
+                   {"ir", job.ir}};
+  try {
+    askOrFail(*slot.process, question, options_.compileSeconds, "compiling", Status::refused);
+  } catch (const Failure &failure) {
+    return failure.outcome;
+  }
+  slot.jobs.insert(job.number);
+  return std::nullopt;
+}
+
+std::vector<std::optional<Outcome>> Workers::compile(const std::vector<const Job *> &jobs) {
+  std::vector<std::optional<Outcome>> failures(jobs.size());
+  // A thread that restores how broken pipes are treated must not do it under another one that is writing.
+  struct Restore {
+    void (*before)(int) = std::signal(SIGPIPE, SIG_IGN);
+    ~Restore() { std::signal(SIGPIPE, before); }
+  } restore;
+  std::vector<size_t> open(jobs.size());
+  for (size_t i = 0; i < jobs.size(); ++i)
+    open[i] = i;
+  while (!open.empty()) {
+    for (Slot &slot : slots_)
+      ensure(slot);
+    std::vector<std::vector<size_t>> left(slots_.size()); // behind one that took its worker along
+    std::vector<std::thread> threads;
+    for (size_t s = 0; s < slots_.size(); ++s)
+      threads.emplace_back([&, s] {
+        for (size_t at = s; at < open.size(); at += slots_.size()) {
+          size_t i = open[at];
+          if (slots_[s].process->alive())
+            failures[i] = compileIn(slots_[s], *jobs[i]);
+          else
+            left[s].push_back(i);
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    open.clear();
+    for (const std::vector<size_t> &some : left)
+      open.insert(open.end(), some.begin(), some.end());
+  }
+  return failures;
+}
+
+Workers::Slot &Workers::slotOf(const Job &job) {
+  for (Slot &slot : slots_)
+    if (slot.process && slot.process->alive() && slot.jobs.contains(job.number))
+      return slot;
+  Slot &slot = slots_.front();
+  ensure(slot);
+  if (auto failure = compileIn(slot, job))
+    throw Failure{*failure};
+  return slot;
+}
+
+double Workers::run(const Job &job) {
+  Slot &slot = slotOf(job);
+  try {
+    return askOrFail(*slot.process, {{"do", "run"}, {"job", job.number}}, options_.runSeconds, "running",
+                     Status::wrong)
+        .at("seconds");
+  } catch (const Failure &) {
+    // On a GPU the context may be lost, on the CPU the heap: nothing that runs there now would say anything.
+    slot.process.reset();
+    throw;
+  }
+}
+
+std::vector<Outcome> Workers::time(const std::vector<const Job *> &jobs, const TimeRequest &request) {
+  Slot &slot = slotOf(*jobs.front());
+  Json numbers = Json::array();
+  for (const Job *job : jobs) {
+    if (!slot.jobs.contains(job->number))
+      if (auto failure = compileIn(slot, *job))
+        throw Failure{*failure};
+    numbers.push_back(job->number);
+  }
+  Json answer;
+  try {
+    answer = askOrFail(*slot.process,
+                       {{"do", "time"},
+                        {"jobs", numbers},
+                        {"seconds", request.seconds},
+                        {"check", request.check},
+                        {"deterministic", request.deterministic}},
+                       options_.runSeconds + request.seconds * 4, "being timed", Status::wrong);
+  } catch (const Failure &) {
+    slot.process.reset();
+    throw;
+  }
+  std::vector<Outcome> outcomes;
+  for (const Json &timing : answer.at("timings")) {
+    Outcome outcome;
+    outcome.status = Status::measured;
+    outcome.seconds = timing.at("fastest");
+    outcome.median = timing.at("median");
+    outcome.trials = timing.at("trials");
+    outcomes.push_back(outcome);
+  }
+  return outcomes;
+}
+
+void Workers::forget() {
+  for (Slot &slot : slots_) {
+    slot.jobs.clear();
+    if (slot.process && slot.process->alive())
+      try {
+        slot.process->ask({{"do", "forget"}}, options_.startSeconds);
+      } catch (const Error &) {
+        slot.process.reset(); // replaced when it is needed
+      }
+  }
+}
+
+} // namespace tuning
+} // namespace tenon

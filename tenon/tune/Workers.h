@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to tune/: the worker processes as the tuner sees them.
+#pragma once
+
+#include "tenon/measure/PeerProcess.h"
+#include "tenon/tune/Arena.h"
+#include "tenon/tune/Outcome.h"
+#include "tenon/tune/Space.h"
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tenon::tuning {
+
+/// A candidate that workers can compile.
+struct Job {
+  size_t number = 0; ///< no other job of these workers has it
+  Configuration configuration;
+  LaunchOptions options;
+  std::string ir;
+};
+
+/// Processes that compile several candidates at once, and run one at a time. One that dies, hangs or had an error while
+/// running is replaced, and what it had compiled is compiled again when it is needed (the disk cache has it).
+///
+/// Used by one thread, and destroyed by it: workers end with the thread that started them.
+class Workers {
+public:
+  struct Options {
+    std::vector<std::string> command; ///< that starts one; empty: found by defaultCommand()
+    int count = 1;
+    uint64_t memoryBytes = 0; ///< each may use; 0: no limit
+    double startSeconds = 60, compileSeconds = 60, runSeconds = 20;
+    bool useDiskCache = true;
+  };
+  Workers(Options options, const Arena &arena, Target target, int device);
+  ~Workers();
+
+  /// Compiles all that are not compiled, in parallel. Returns a failure per job, or nothing where it went well.
+  std::vector<std::optional<Outcome>> compile(const std::vector<const Job *> &jobs);
+
+  struct Failure {
+    Outcome outcome;
+  };
+  /// One launch on the shared memory. Throws Failure.
+  double run(const Job &job);
+  /// Times jobs in turn; all run in one worker. With `check`, the shared memory holds afterwards what a launch left.
+  struct TimeRequest {
+    double seconds = 0.1;
+    bool check = true, deterministic = true;
+  };
+  std::vector<Outcome> time(const std::vector<const Job *> &jobs, const TimeRequest &request);
+  /// Lets go of everything compiled.
+  void forget();
+
+  /// The `tenon` command that belongs to this library: beside it, or in PATH.
+  static std::vector<std::string> defaultCommand();
+
+private:
+  struct Slot {
+    std::unique_ptr<PeerProcess> process;
+    std::set<size_t> jobs;        ///< compiled there
+  };
+  void ensure(Slot &slot);
+  std::optional<Outcome> compileIn(Slot &slot, const Job &job);
+  Slot &slotOf(const Job &job);
+
+  Options options_;
+  const Arena &arena_;
+  Target target_;
+  int device_;
+  std::vector<Slot> slots_;
+};
+
+} // namespace tenon::tuning

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: %lower %s | FileCheck %s
+
+// Counters that follow each other along the lanes: eight evaluations of the generator make 32 words when the first counter
+// is a multiple of 4. It is computed once, not lane by lane.
+// CHECK-LABEL: func.func private @instance
+// CHECK: %[[LOW:.*]] = arith.andi %{{.*}}, %c3_i64 : i64
+// CHECK: %[[INSTEP:.*]] = arith.cmpi eq, %[[LOW]], %c0_i64 : i64
+// CHECK: scf.if %[[INSTEP]] -> (vector<32xi32>) {
+// CHECK-COUNT-19: arith.muli %{{.*}} : vector<8xi64>
+// CHECK-NOT: arith.muli
+// CHECK: llvm.shufflevector %{{.*}} [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]
+// CHECK: } else {
+// CHECK-COUNT-19: arith.muli %{{.*}} : vector<32xi64>
+// CHECK: arith.trunci {{.*}} : vector<32xi64> to vector<32xi32>
+func.func @positions(%y: !tile.view<2, i32> {tile.unit_stride = 1 : i64}, %seed: i64, %width: i64, %i: index) {
+  %zero = arith.constant 0 : index
+  %row = tile.iota 0 : tensor<4x1xi64>
+  %column = tile.iota 1 : tensor<1x64xi64>
+  %w = tile.splat %width : i64 -> tensor<4x1xi64>
+  %first = arith.muli %row, %w : tensor<4x1xi64>
+  %f = tile.broadcast %first : tensor<4x1xi64> -> tensor<4x64xi64>
+  %c = tile.broadcast %column : tensor<1x64xi64> -> tensor<4x64xi64>
+  %counter = arith.addi %f, %c : tensor<4x64xi64>
+  %bits = tile.random_bits %seed, %counter : tensor<4x64xi64> -> tensor<4x64xi32>
+  tile.store %bits, %y[%i, %zero] : tensor<4x64xi32>, !tile.view<2, i32>
+  return
+}
+
+// -----
+
+// Every second counter: each lane on its own.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: scf.if {{.*}} -> (vector<32xi32>)
+// CHECK: arith.muli %{{.*}} : vector<32xi64>
+// CHECK: return
+func.func @scattered(%y: !tile.view<1, i32> {tile.unit_stride = 0 : i64}, %seed: i64, %i: index) {
+  %n = tile.iota 0 : tensor<64xi64>
+  %counter = arith.addi %n, %n : tensor<64xi64>
+  %bits = tile.random_bits %seed, %counter : tensor<64xi64> -> tensor<64xi32>
+  tile.store %bits, %y[%i] : tensor<64xi32>, !tile.view<1, i32>
+  return
+}

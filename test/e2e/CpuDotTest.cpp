@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// dot on the CPU, where every type, orientation and remainder takes another way through the code: all instruction sets
+// of this machine, compared exactly. Elements are small whole numbers, whose sums are the same in every type and order.
+#include "LangSupport.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+/// The instruction sets that this machine has.
+const std::vector<std::string> &levels() {
+  static const std::vector<std::string> found = [] {
+    std::vector<std::string> names;
+    Kernel nothing("nothing(x)", [](View x) { x.store({0}, x.load({0}, {1})); });
+    for (const char *name : {"native", "avx2", "baseline"}) {
+      LaunchOptions options;
+      options.compile.isa = name;
+      try {
+        launch(nothing, {Tensor::zeros(f32, {1})}, options);
+        names.push_back(name);
+      } catch (const Error &) {
+      }
+    }
+    return names;
+  }();
+  return found;
+}
+
+DType accumulator(DType type) { return type == f64 ? f64 : isFloat(type) ? f32 : i32; }
+
+enum Form { asTheyAre, turnedInTheKernel, computed };
+
+// Tiles that are larger or smaller than the matrices, with the sum over K in a loop.
+Kernel product("product(a, b, c, bm, bn, bk, form)",
+               [](View a, View b, View c, Param bm, Param bn, Param bk, Param form) {
+  auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
+  Index depth = form == turnedInTheKernel ? a.size(0) : a.size(1);
+  Tile acc = zeros(accumulator(a.dtype()), {bm, bn});
+  for (Index k : range(0, depth, bk)) {
+    Tile x, y;
+    if (form == turnedInTheKernel) {
+      x = transpose(a.load({k, i * bm}, {bk, bm}));
+      y = transpose(b.load({j * bn, k}, {bn, bk}));
+    } else {
+      x = a.load({i * bm, k}, {bm, bk});
+      y = b.load({k, j * bn}, {bk, bn});
+    }
+    if (form == computed) { // twice as much, and nothing added where there was padding
+      x = (x.to(f32) + x.to(f32)).to(a.dtype());
+      y = (y.to(f32) * -1.0).to(b.dtype());
+    }
+    acc = dot(x, y, acc);
+  }
+  if (form == computed)
+    acc = (acc.to(f64) * -0.5).to(c.dtype());
+  c.store({i * bm, j * bn}, acc);
+});
+
+Tensor wholeNumbers(DType type, IndexList sizes, uint64_t seed) {
+  Tensor tensor = Tensor::empty(type, sizes);
+  Tensor values = Tensor::empty(i32, sizes);
+  values.fillRandom(seed, type == u8 ? 0 : -3, 3);
+  forEachIndex(tensor.sizes(), [&](const std::vector<int64_t> &i) { tensor.set(i, values.get(i)); });
+  if (!isFloat(type) && tensor.elements() > 2) { // the ends of their range as well
+    std::vector<int64_t> last(tensor.sizes().begin(), tensor.sizes().end());
+    for (int64_t &index : last)
+      --index;
+    tensor.set(last, type == u8 ? 255 : -128);
+    tensor.set(std::vector<int64_t>(last.size(), 0), type == u8 ? 255 : 127);
+  }
+  return tensor;
+}
+
+struct Layout {
+  const char *name;
+  std::function<Tensor(const Tensor &)> of;
+};
+
+const Layout rowMajor{"row-major", [](const Tensor &t) { return t; }};
+const Layout columnMajor{"column-major", [](const Tensor &t) {
+  return t.transpose({1, 0}).clone().transpose({1, 0});
+}};
+const Layout everyOther{"every other element", [](const Tensor &t) {
+  Tensor wide = Tensor::empty(t.dtype(), {t.size(0), 2 * t.size(1)}).slice(1, 0, t.size(1), 2);
+  wide.fillBytes(0);
+  wide.copyFrom(t);
+  return wide;
+}};
+const Layout insideALarger{"rows of a larger matrix", [](const Tensor &t) {
+  Tensor large = Tensor::empty(t.dtype(), {t.size(0) + 2, t.size(1) + 3});
+  large.fillBytes(0xff);
+  Tensor part = large.slice(0, 1, t.size(0)).slice(1, 2, t.size(1));
+  part.copyFrom(t);
+  return part;
+}};
+
+void expectProduct(const Tensor &a, const Tensor &b, std::array<int64_t, 3> tile, Form form = asTheyAre,
+                   const std::string &level = "native") {
+  int64_t m = a.size(0), n = b.size(1), k = a.size(1);
+  Tensor c = Tensor::empty(accumulator(a.dtype()), {m, n});
+  c.fillBytes(0xff);
+  LaunchOptions options;
+  options.compile.isa = level;
+  options.params = {{"bm", tile[0]}, {"bn", tile[1]}, {"bk", tile[2]}, {"form", form}};
+  bool turned = form == turnedInTheKernel;
+  launch(product, {turned ? a.transpose({1, 0}) : a, turned ? b.transpose({1, 0}) : b, c}, options);
+  std::vector<double> x = valuesOf(a), y = valuesOf(b), z = valuesOf(c);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      double total = 0;
+      for (int64_t l = 0; l < k; ++l)
+        total += x[i * k + l] * y[l * n + j];
+      ASSERT_EQ(z[i * n + j], total) << nameOf(a.dtype()) << " x " << nameOf(b.dtype()) << " " << level << ", " << m
+                                     << "x" << n << "x" << k << " in tiles of " << tile[0] << "x" << tile[1] << "x"
+                                     << tile[2] << ", form " << form << ", at " << i << ", " << j;
+    }
+}
+
+// Every number of rows up to the next register block, in a tile that is larger: the blocks that are left over.
+TEST(CpuDot, EveryNumberOfRows) {
+  for (const std::string &level : levels())
+    for (DType type : {f32, bf16, i8})
+      for (int64_t m = 1; m <= 31; ++m) // one program for all of them
+        expectProduct(wholeNumbers(type, {m, 9}, 1), wholeNumbers(type, {9, 5}, 2), {30, 32, 16}, asTheyAre, level);
+}
+
+TEST(CpuDot, EveryNumberOfRowsOfTheTile) {
+  for (DType type : {f32, i8})
+    for (int64_t m : {1, 2, 5, 13, 14, 15, 29})
+      expectProduct(wholeNumbers(type, {2 * m - 1, 9}, 1), wholeNumbers(type, {9, 5}, 2), {m, 16, 8});
+}
+
+TEST(CpuDot, EveryNumberOfColumns) {
+  for (DType type : {f32, bf16, i8}) {
+    for (int64_t n = 1; n <= 49; ++n) // one program for all of them
+      expectProduct(wholeNumbers(type, {6, 10}, 1), wholeNumbers(type, {10, n}, 2), {6, 48, 12});
+    for (int64_t n : {1, 7, 16, 17, 31, 33, 65})
+      expectProduct(wholeNumbers(type, {6, 10}, 1), wholeNumbers(type, {10, n}, 2), {6, n, 12});
+  }
+}
+
+TEST(CpuDot, EveryDepth) {
+  for (const std::string &level : levels())
+    for (DType type : {f32, bf16, i8})
+      for (Form form : {asTheyAre, turnedInTheKernel}) {
+        for (int64_t k = 0; k <= 17; ++k) // one program for all of them
+          expectProduct(wholeNumbers(type, {7, k}, 1), wholeNumbers(type, {k, 18}, 2), {8, 24, 8}, form, level);
+        if (level == "native")
+          for (int64_t k : {1, 2, 3, 5, 31})
+            expectProduct(wholeNumbers(type, {7, k}, 1), wholeNumbers(type, {k, 18}, 2), {8, 24, k}, form, level);
+      }
+}
+
+TEST(CpuDot, EveryTypeAndLayout) {
+  std::pair<DType, DType> types[] = {{f64, f64}, {f32, f32}, {f16, f16}, {bf16, bf16}, {f8e4m3, f8e5m2},
+                                     {i8, i8},   {u8, u8},   {i8, u8},   {u8, i8}};
+  for (const std::string &level : levels())
+    for (auto [left, right] : types)
+      for (const Layout &layout : {rowMajor, columnMajor, everyOther, insideALarger}) {
+        // The other levels have one instruction for all types, and what it is fed with has been seen here.
+        if (level != "native" && (left != f32 || layout.name == insideALarger.name))
+          continue;
+        SCOPED_TRACE(layout.name);
+        // Three rows stream over B; 19 are packed. Tiles inside the matrices and at their edges.
+        Tensor b = layout.of(wholeNumbers(right, {41, 50}, 2));
+        expectProduct(layout.of(wholeNumbers(left, {3, 41}, 1)), b, {3, 32, 20}, asTheyAre, level);
+        expectProduct(layout.of(wholeNumbers(left, {19, 41}, 1)), b, {16, 32, 20}, asTheyAre, level);
+        if (layout.name == rowMajor.name)
+          expectProduct(layout.of(wholeNumbers(left, {19, 41}, 1)), b, {16, 32, 20}, turnedInTheKernel, level);
+      }
+}
+
+TEST(CpuDot, OfComputedOperands) {
+  for (const std::string &level : levels())
+    for (DType type : {f64, f32, f16, bf16})
+      for (int64_t m : {2, 19})
+        expectProduct(wholeNumbers(type, {m, 33}, 1), wholeNumbers(type, {33, 35}, 2), {m == 2 ? 2 : 16, 32, 16},
+                      computed, level);
+}
+
+TEST(CpuDot, OfLargeTiles) {
+  for (DType type : {f32, bf16, i8}) {
+    expectProduct(wholeNumbers(type, {130, 300}, 1), wholeNumbers(type, {300, 140}, 2), {128, 128, 256});
+    expectProduct(wholeNumbers(type, {130, 300}, 1), columnMajor.of(wholeNumbers(type, {300, 140}, 2)),
+                  {128, 128, 256});
+  }
+}
+
+//===--- What is outside ------------------------------------------------------------------------------------------===//
+
+// Rows past the end are padding, and zero times infinity is not a number: where they can be seen they must be computed.
+Kernel columnSums("column_sums(a, b, y, rows)", [](View a, View b, View y, Param rows) {
+  Tile product = dot(a.load({0, 0}, {rows, 16}), b.load({0, 0}, {16, 16}));
+  y.store({0, 0}, sum(product, 0));
+});
+
+TEST(CpuDot, ComputesPaddingThatIsSeen) {
+  Tensor a = wholeNumbers(f32, {5, 16}, 1), b = wholeNumbers(f32, {16, 16}, 2);
+  a.fill(1);
+  b.set({3, 7}, INFINITY);
+  for (Target target : {Target::cpu, Target::interpreter})
+    for (int64_t rows : {5, 16}) {
+      Tensor y = Tensor::zeros(f32, {1, 16});
+      LaunchOptions options;
+      options.target = target;
+      options.params = {{"rows", rows}};
+      launch(columnSums, {a, b, y}, options);
+      EXPECT_EQ(std::isnan(y.get({0, 7})), rows == 16) << nameOf(target);
+      EXPECT_FALSE(std::isnan(y.get({0, 6}))) << nameOf(target);
+    }
+}
+
+// Padding along K that is not zero counts.
+Kernel paddedWithOnes("padded(a, b, c)", [](View a, View b, View c) {
+  c.store({0, 0}, dot(a.load({0, 0}, {8, 32}, 1), b.load({0, 0}, {32, 16}, 1)));
+});
+
+TEST(CpuDot, TakesPaddingAsItIs) {
+  for (DType type : {f32, bf16, i8}) {
+    Tensor a = wholeNumbers(type, {8, 20}, 1), b = wholeNumbers(type, {20, 16}, 2);
+    Tensor c = Tensor::zeros(accumulator(type), {8, 16}), expected = c.clone();
+    LaunchOptions interpreter;
+    interpreter.target = Target::interpreter;
+    launch(paddedWithOnes, {a, b, c});
+    launch(paddedWithOnes, {a, b, expected}, interpreter);
+    EXPECT_EQ(valuesOf(c), valuesOf(expected)) << nameOf(type);
+  }
+}
+
+// The result goes to two places of different sizes, at offsets that are computed after the dot.
+Kernel twoStores("two_stores(a, b, c, d)", [](View a, View b, View c, View d) {
+  Index i = grid(2);
+  Tile product = dot(a.load({i * 16, 0}, {16, 8}), b.load({0, 0}, {8, 32}));
+  c.store({i * 16, 0}, product);
+  d.store({i * 16 + 1, 3}, product * 2);
+});
+
+TEST(CpuDot, ComputesWhatAnyStoreNeeds) {
+  Tensor a = wholeNumbers(f32, {32, 8}, 1), b = wholeNumbers(f32, {8, 32}, 2);
+  LaunchOptions interpreter;
+  interpreter.target = Target::interpreter;
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{19, 17}, {5, 32}, {32, 5}, {0, 0}}) {
+    Tensor c = Tensor::zeros(f32, {19, 9}), d = Tensor::zeros(f32, {rows, columns});
+    Tensor c2 = c.clone(), d2 = d.clone();
+    launch(twoStores, {a, b, c, d});
+    launch(twoStores, {a, b, c2, d2}, interpreter);
+    EXPECT_EQ(valuesOf(c), valuesOf(c2)) << rows << "x" << columns;
+    EXPECT_EQ(valuesOf(d), valuesOf(d2)) << rows << "x" << columns;
+  }
+}
+
+//===--- A kernel that nobody tuned -------------------------------------------------------------------------------===//
+
+// Squared distances between the rows of a and those of b: another prologue and another epilogue than matmul's.
+Kernel squaredDistance("squared_distance(a, b, d, bm=64, bn=64, bk=64)",
+                       [](View a, View b, View d, Param bm, Param bn, Param bk) {
+  promise_no_overlap();
+  auto [i, j] = grid(cdiv(d.size(0), bm), cdiv(d.size(1), bn));
+  Tile products = zeros(f32, {bm, bn}), ofA = zeros(f32, {bm, 1}), ofB = zeros(f32, {bn, 1});
+  for (Index k : range(0, a.size(1), bk)) {
+    Tile x = a.load({i * bm, k}, {bm, bk}), y = b.load({j * bn, k}, {bn, bk});
+    products = dot(x, transpose(y), products);
+    ofA = ofA + sum(x.to(f32) * x.to(f32), 1);
+    ofB = ofB + sum(y.to(f32) * y.to(f32), 1);
+  }
+  d.store({i * bm, j * bn}, ofA + transpose(ofB) - 2 * products);
+});
+
+TEST(CpuDot, SquaredDistance) {
+  for (DType type : {f32, bf16})
+    for (auto [m, n, k] : {std::array<int64_t, 3>{64, 64, 64}, {70, 33, 129}, {1, 1, 1}, {17, 100, 40}}) {
+      Tensor a = wholeNumbers(type, {m, k}, 1), b = wholeNumbers(type, {n, k}, 2), d = Tensor::zeros(f32, {m, n});
+      launch(squaredDistance, {a, b, d});
+      std::vector<double> x = valuesOf(a), y = valuesOf(b);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          double total = 0;
+          for (int64_t l = 0; l < k; ++l)
+            total += (x[i * k + l] - y[j * k + l]) * (x[i * k + l] - y[j * k + l]);
+          ASSERT_EQ(d.get({i, j}), total) << i << ", " << j;
+        }
+    }
+}
+
+} // namespace

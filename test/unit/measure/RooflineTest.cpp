@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/measure/Roofline.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+using namespace tenon;
+
+namespace {
+
+TEST(Roofline, PeaksAreThereAndNarrowTypesAreNoSlower) {
+  Peaks peaks = measurePeaks(1, 0.002);
+  EXPECT_GT(peaks.f32.operationsPerSecond, 1e8);
+  EXPECT_GE(peaks.bf16.operationsPerSecond, peaks.f32.operationsPerSecond);
+  EXPECT_GE(peaks.int8.operationsPerSecond, peaks.f32.operationsPerSecond);
+  for (const Peak *peak : {&peaks.f32, &peaks.bf16, &peaks.int8})
+    EXPECT_FALSE(peak->instructions.empty());
+}
+
+/// Every way of copying is tried when the copy is made, so every one has to be right whatever the sizes and addresses.
+TEST(Roofline, CopiesEveryByteAndNoOther) {
+  for (size_t bytes : {1u, 63u, 64u, 65u, 1000u, 65536u, 200001u})
+    for (size_t misaligned : {0u, 3u})
+      for (int threads : {1, 2}) {
+        std::vector<unsigned char> from(bytes + 128), to(bytes + 128, 7), other(bytes + 128, 7);
+        std::iota(from.begin(), from.end(), 0);
+        HostCopy copy({{from.data() + misaligned, to.data() + 16}, {from.data() + misaligned, other.data() + 64}},
+                      bytes, threads);
+        std::fill(to.begin(), to.end(), 7);
+        std::fill(other.begin(), other.end(), 7);
+        copy();
+        copy(); // two places, taken in turn
+        EXPECT_EQ(std::memcmp(to.data() + 16, from.data() + misaligned, bytes), 0) << bytes;
+        EXPECT_EQ(std::memcmp(other.data() + 64, from.data() + misaligned, bytes), 0) << bytes;
+        EXPECT_EQ(to[15], 7);
+        EXPECT_EQ(to[16 + bytes], 7);
+        EXPECT_FALSE(copy.way().empty());
+      }
+}
+
+} // namespace

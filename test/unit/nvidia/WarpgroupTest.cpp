@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Dots on warpgroups, whose operands a warp of its own brings by bulk copies: every type and orientation, loops of any
+// number of iterations, tiles of sizes that the instruction just takes, and what is refused.
+#include "test/unit/nvidia/Product.h"
+
+namespace tenon::test {
+namespace {
+
+Product product(int64_t m, int64_t n, int64_t k, int64_t depth, int64_t warps = 4) {
+  Product p;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.depth = depth;
+  p.warps = warps;
+  p.transposedB = true; // K is contiguous in both
+  p.stages = 0;
+  return p;
+}
+
+void checkWarpgroup(const Product &p) {
+  TileRun run = check(p);
+  EXPECT_TRUE(mentions(run, "wgmma.m64")) << run.allRemarks();
+  EXPECT_TRUE(mentions(run, "load is made by the tensor memory accelerator")) << run.allRemarks();
+}
+
+TEST(Warpgroup, OneInstructionSize) {
+  for (int64_t n : {8, 16, 24, 64, 112, 128, 256}) {
+    SCOPED_TRACE(n);
+    checkWarpgroup(product(64, n, 64, 128));
+  }
+}
+
+TEST(Warpgroup, EveryTypeAlongK) {
+  for (const char *type : {"f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "f32"}) {
+    SCOPED_TRACE(type);
+    Product p = product(64, 32, 64, 128);
+    p.type = type;
+    p.acc = p.type == "i8" ? "i32" : "f32";
+    p.attributes = p.type == "f32" ? "{allow_tf32}" : "";
+    checkWarpgroup(p);
+  }
+}
+
+TEST(Warpgroup, EveryOrientationOf16Bits) {
+  for (const char *type : {"f16", "bf16"})
+    for (int orientation = 0; orientation < 4; ++orientation)
+      for (int64_t n : {32, 64, 128}) {
+        SCOPED_TRACE(std::string(type) + " " + std::to_string(orientation) + " " + std::to_string(n));
+        Product p = product(128, n, 32, 96);
+        p.type = type;
+        p.transposedA = orientation & 1;
+        p.transposedB = orientation & 2;
+        checkWarpgroup(p);
+      }
+}
+
+TEST(Warpgroup, SeveralGroups) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{128, 64}, {256, 64}, {64, 128}, {64, 256}, {128, 256}}) {
+    SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n));
+    checkWarpgroup(product(m, n, 64, 128, 8));
+  }
+}
+
+TEST(Warpgroup, FewRowsAreColumns) {
+  for (int64_t m : {8, 16, 32}) {
+    SCOPED_TRACE(m);
+    for (int orientation = 0; orientation < 4; ++orientation) {
+      Product p = product(m, 128, 64, 128);
+      p.transposedA = orientation & 1;
+      p.transposedB = orientation & 2;
+      checkWarpgroup(p);
+    }
+  }
+}
+
+TEST(Warpgroup, AnyNumberOfIterationsAndStages) {
+  for (int64_t stages : {1, 2, 3, 8})
+    for (int64_t depth : {0, 32, 64, 96, 320})
+      for (uint64_t seed : {0, 1}) {
+        SCOPED_TRACE(std::to_string(stages) + " stages, depth " + std::to_string(depth));
+        Product p = product(64, 16, 32, depth);
+        p.stages = stages;
+        p.seed = seed;
+        checkWarpgroup(p);
+      }
+}
+
+TEST(Warpgroup, DepthIsNoMultipleOfTheTile) {
+  Product p = product(64, 16, 64, 152);
+  checkWarpgroup(p);
+}
+
+TEST(Warpgroup, EachPanelWidth) {
+  for (int64_t k : {16, 32, 48, 64, 128, 192}) {
+    SCOPED_TRACE(k);
+    checkWarpgroup(product(64, 32, k, 2 * k));
+  }
+}
+
+TEST(Warpgroup, Refused) {
+  auto refused = [](Product p, const std::string &reason) {
+    TileRun run = check(p);
+    EXPECT_TRUE(mentions(run, "mma.sync")) << run.allRemarks();
+    EXPECT_TRUE(mentions(run, reason)) << run.allRemarks();
+  };
+  Product unaligned = product(64, 32, 64, 128);
+  unaligned.aligned = false;
+  refused(unaligned, "not known to be a multiple of 16 bytes");
+  Product odd = product(64, 32, 64, 100); // rows of 200 bytes
+  refused(odd, "rows are not known to begin at multiples of 16 bytes");
+  Product bytes = product(64, 32, 64, 128);
+  bytes.type = "i8";
+  bytes.acc = "i32";
+  bytes.transposedB = false;
+  refused(bytes, "transposes 16-bit operands only");
+  Product rows = product(80, 32, 64, 128);
+  refused(rows, "no multiples of the instruction's");
+  Product older = product(64, 32, 64, 128);
+  older.architecture = "sm_90";
+  EXPECT_FALSE(mentions(check(older), "wgmma.m64"));
+}
+
+} // namespace
+} // namespace tenon::test

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tuner on a CUDA device, over a driver of the tests' own. Its device memory is the host's, and it runs no kernels
+// of ours: where the configuration says so, a hook in the worker does the work instead.
+#include "tenon/base/Error.h"
+#include "tenon/tune/Tune.h"
+#include "tenon/tune/Worker.h"
+#include "tenon/verify/Values.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+using namespace tenon;
+
+namespace {
+
+const Kernel doubled("doubled(x, y, width=64, helped=0)", [](View x, View y, Param width, Param helped) {
+  Index i = grid(cdiv(x.size(0), width));
+  y.store({i * width}, x.load({i * width}, {width}) * (helped ? 2 : 3));
+});
+
+void help(const Configuration &configuration, std::span<const int64_t> words, const std::function<void()> &run) {
+  run(); // queued, or done: nothing happens
+  if (!configuration["helped"])
+    return;
+  auto *x = reinterpret_cast<const float *>(words[0]);
+  auto *y = reinterpret_cast<float *>(words[3]);
+  for (int64_t i = 0; i < words[4]; ++i)
+    y[i] = 2 * x[i];
+}
+
+Problem problemOf() {
+  Problem problem;
+  problem.label = "1000 f32";
+  Tensor x = Tensor::empty(f32, {1000});
+  x.fillRandom(3, -2, 2);
+  problem.arguments = {x, Tensor::zeros(f32, {1000})};
+  problem.outputs = {1};
+  problem.reference = problem.plain = [](Arguments &a) {
+    std::vector<double> values = valuesOf<double>(a[0].tensor());
+    for (double &value : values)
+      value *= 2;
+    setValues(a[1].tensor(), values);
+  };
+  problem.flops = 1000;
+  problem.bytes = 8000;
+  return problem;
+}
+
+struct CudaTuning : testing::Test {
+  CudaTuning() : database([] {
+    Database::Options memory;
+    memory.path = ":memory:";
+    return memory;
+  }()) {
+    options.policy = TunePolicy::quick;
+    options.launch.target = Target::cuda;
+    options.database = &database;
+    options.worker = {"/proc/self/exe", "tune-worker"};
+    options.workers = 1;
+    options.timingSeconds = 0.01;
+  }
+  Database database;
+  TuneOptions options;
+};
+
+TEST_F(CudaTuning, CandidatesAreTimedByTheDevice) {
+  Space space;
+  space.param("helped", {1}).option("warps", {1, 2});
+  TuneReport report = tune(doubled, space, problemOf(), options);
+  EXPECT_EQ(report.measured, 2u);
+  EXPECT_EQ(report.failed, 0u) << report.tried.front().outcome.reason;
+  EXPECT_EQ(report.options.target, Target::cuda);
+  std::vector<TuneRecord> records = database.related("doubled", "cuda");
+  ASSERT_FALSE(records.empty());
+  EXPECT_FALSE(records[0].key.driver.empty());
+  EXPECT_EQ(records[0].key.device, cudaProperties(0).name);
+}
+
+TEST_F(CudaTuning, ADeviceThatDoesNothingIsFoundOut) {
+  Space space;
+  space.param("helped", {0}).option("warps", {1, 2});
+  try {
+    tune(doubled, space, problemOf(), options);
+    FAIL() << "nothing was computed, and it won";
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("never written"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(CudaTuning, TheModelRanksWithoutADatasheetToo) {
+  options.policy = TunePolicy::off;
+  Space space;
+  space.param("width", {64, 256, 1024}).option("warps", {1, 4});
+  TuneReport report = choose(doubled, space, problemOf().arguments, options);
+  EXPECT_GT(report.prediction.seconds, 0);
+  EXPECT_EQ(report.valid, 6u);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  ::setenv("TENON_CUDA_DRIVER", TENON_FAKE_CUDA, 1);
+  if (argc > 1 && std::string(argv[1]) == "tune-worker")
+    return tuning::workerMain({{}, help});
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

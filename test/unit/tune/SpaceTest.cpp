@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/base/Error.h"
+#include "tenon/kernels/Spaces.h"
+#include "tenon/tune/Space.h"
+
+#include <gtest/gtest.h>
+
+using namespace tenon;
+
+namespace {
+
+Space smallSpace() {
+  Space space;
+  space.param("bm", {16, 32, 64}).param("bn", {16, 32}).option("stages", {1, 4});
+  return space;
+}
+
+TEST(Configuration, IsReadBackFromItsText) {
+  Configuration configuration({{"bm", 64}, {"bk", 32}});
+  EXPECT_EQ(configuration.str(), "bk=32 bm=64");
+  EXPECT_EQ(Configuration::parse("bm=64 bk=32"), configuration);
+  EXPECT_EQ(Configuration::parse(""), Configuration());
+  EXPECT_EQ(configuration["bm"], 64);
+  EXPECT_EQ(configuration.get("bn", 7), 7);
+  for (const char *bad : {"bm", "bm=", "=3", "bm=four", "bm=3x", "bm=1 bn"})
+    EXPECT_THROW(Configuration::parse(bad), Error) << bad;
+  EXPECT_THROW(configuration["bn"], Error);
+}
+
+TEST(Space, HasEveryCombinationInOrder) {
+  std::vector<Configuration> all = smallSpace().configurations({});
+  ASSERT_EQ(all.size(), 12u);
+  EXPECT_EQ(all[0].str(), "bm=16 bn=16 stages=1");
+  EXPECT_EQ(all[1].str(), "bm=16 bn=16 stages=4");
+  EXPECT_EQ(all[11].str(), "bm=64 bn=32 stages=4");
+}
+
+TEST(Space, ConstraintsAndLimitsPrune) {
+  Space space = smallSpace();
+  space.require("wider than tall", [](const Configuration &c) { return c["bn"] <= c["bm"]; });
+  space.footprint([](const Configuration &c) {
+    Footprint footprint;
+    footprint.sharedBytes = static_cast<double>(c["stages"] * (c["bm"] + c["bn"]) * 100);
+    footprint.registerBytes = static_cast<double>(c["bm"] * c["bn"] * 4);
+    footprint.cacheBytes = static_cast<double>(c["bm"]);
+    return footprint;
+  });
+  Space::Refusals refusals;
+  EXPECT_EQ(space.configurations({}, &refusals).size(), 10u); // what is not known limits nothing
+  EXPECT_EQ(refusals, (Space::Refusals{{"wider than tall", 2}}));
+
+  Limits limits;
+  limits.sharedBytes = 20000;
+  refusals.clear();
+  for (const Configuration &configuration : space.configurations(limits, &refusals))
+    EXPECT_LE(configuration["stages"] * (configuration["bm"] + configuration["bn"]) * 100, 20000);
+  EXPECT_EQ(refusals["more shared memory than a block can have"], 3u); // 4 x (32 + 32), 4 x (64 + 16), ...
+
+  limits = {};
+  limits.registersPerBlockBytes = 4096;
+  refusals.clear();
+  space.configurations(limits, &refusals);
+  EXPECT_EQ(refusals["more registers than a block can have"], 2u); // 64 x 32
+  limits = {};
+  limits.cacheBytes = 32;
+  refusals.clear();
+  space.configurations(limits, &refusals);
+  EXPECT_EQ(refusals["tiles that exceed the last-level cache"], 4u);
+}
+
+TEST(Space, RegistersOfFewWarpsAreFew) {
+  Space space;
+  space.param("b", {64}).option("warps", {1, 8});
+  space.footprint([](const Configuration &) {
+    Footprint footprint;
+    footprint.registerBytes = 64 * 1024;
+    return footprint;
+  });
+  Limits limits;
+  limits.registersPerThreadBytes = 255 * 4;
+  std::vector<Configuration> valid = space.configurations(limits);
+  ASSERT_EQ(valid.size(), 1u);
+  EXPECT_EQ(valid[0]["warps"], 8);
+}
+
+TEST(Space, AppliesParametersAndOptions) {
+  Space space;
+  space.param("bm", {64}).option("stages", {3}).option("warps", {8}).option("cluster", {2}).option("threads", {5});
+  space.option("vector_bits", {256});
+  LaunchOptions base;
+  base.params = {{"use_bias", 1}, {"bm", 16}};
+  LaunchOptions launch = space.apply(space.configurations({}).front(), base);
+  EXPECT_EQ(launch.params, (Params{{"bm", 64}, {"use_bias", 1}}));
+  EXPECT_EQ(launch.compile.stages, 3);
+  EXPECT_EQ(launch.compile.warps, 8);
+  EXPECT_EQ(launch.compile.cluster, 2);
+  EXPECT_EQ(launch.threads, 5);
+  EXPECT_EQ(launch.compile.isa, "avx2");
+  Space wrong;
+  wrong.option("vector_bits", {1024});
+  EXPECT_THROW(wrong.apply(wrong.configurations({}).front(), {}), Error);
+}
+
+TEST(Space, WrongDeclarationsAreRefused) {
+  Space space = smallSpace();
+  EXPECT_THROW(space.param("bm", {1}), Error);       // twice
+  EXPECT_THROW(space.param("bk", {}), Error);        // no values
+  EXPECT_THROW(space.param("warps", {1}), Error);    // an option's name
+  EXPECT_THROW(space.option("speed", {1}), Error);   // no option
+  Space huge;
+  for (char name = 'a'; name < 'k'; ++name)
+    huge.param(std::string(1, name), {1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_THROW(huge.combinations(), Error);
+  Space twice;
+  twice.param("cols", {64, 64, 128}); // two roundings of one size are one choice
+  EXPECT_EQ(twice.combinations(), 2u);
+}
+
+TEST(ZooSpaces, AreLargeAndFit) {
+  struct {
+    const char *kernel;
+    std::vector<int64_t> shape;
+  } cases[] = {{"softmax", {512, 1000}}, {"layer_norm", {512, 1024}}, {"matmul", {256, 256, 256}},
+               {"attention", {1, 2, 2, 256, 64}}};
+  for (const auto &[kernel, shape] : cases)
+    for (Target target : {Target::cpu, Target::sim}) {
+      const zoo::Entry &entry = zoo::find(kernel);
+      Problem problem = entry.makeProblem(shape, f32, 1);
+      LaunchOptions options;
+      options.target = target;
+      Space space = zoo::spaceOf(entry, problem, target);
+      std::vector<Configuration> valid = space.configurations(limitsOf(options));
+      EXPECT_GE(valid.size(), target == Target::cpu ? 250u : 100u) << kernel << " on " << nameOf(target);
+      for (const Configuration &configuration : valid)
+        for (const auto &[name, value] : space.apply(configuration, {}).params)
+          EXPECT_TRUE(problem.params.contains(name)) << kernel << " has no parameter " << name;
+    }
+}
+
+TEST(ZooSpaces, EveryEntryHasOne) {
+  for (const zoo::Entry &entry : zoo::entries()) {
+    Problem problem = entry.makeProblem(entry.testShapes.front(), entry.dtypes.front(), 1);
+    for (Target target : {Target::cpu, Target::sim})
+      EXPECT_FALSE(zoo::spaceOf(entry, problem, target).configurations({}).empty()) << entry.name;
+  }
+}
+
+} // namespace

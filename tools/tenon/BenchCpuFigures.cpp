@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "BenchCpuFigures.h"
+
+#include "tenon/base/Error.h"
+#include "tenon/measure/Rotation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+namespace tenon::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Calls in a row that take about as long as a burst should, timed as one.
+class Bursts {
+public:
+  Bursts(std::function<void()> run, double seconds) : run_(std::move(run)) {
+    run_(); // compiled, pages touched
+    auto start = Clock::now();
+    run_();
+    double one = secondsSince(start);
+    calls_ = static_cast<size_t>(std::clamp(seconds / std::max(one, 1e-7), 1.0, 1e6));
+    short_ = one < 5e-3;
+  }
+  /// Seconds per call.
+  double operator()() {
+    if (short_)
+      run_(); // threads wake up, and what the other one left in the caches goes
+    auto start = Clock::now();
+    for (size_t i = 0; i < calls_; ++i)
+      run_();
+    return secondsSince(start) / static_cast<double>(calls_);
+  }
+  size_t calls() const { return calls_; }
+
+private:
+  std::function<void()> run_;
+  size_t calls_ = 1;
+  bool short_ = false;
+};
+
+/// As many pairs as the time allows.
+Pairs measurePairs(const std::function<double()> &ours, const std::function<double()> &theirs,
+                   const CpuFigureOptions &options) {
+  auto start = Clock::now();
+  ours();
+  theirs();
+  double one = std::max(secondsSince(start), 1e-6);
+  PairOptions pairs{.minPairs = options.minPairs, .maxPairs = options.maxPairs, .spread = 0.01};
+  pairs.maxPairs = std::clamp(static_cast<int>(options.pairSeconds / one), pairs.minPairs, pairs.maxPairs);
+  return comparePairs(ours, theirs, pairs);
+}
+
+bool isCopy(const std::string &peer) { return peer == "copy" || peer == "host_copy"; }
+
+/// Memory to copy from and to: so many pairs that they exceed twice the last-level cache.
+class CopyMemory {
+public:
+  explicit CopyMemory(size_t bytes) : bytes_(std::max<size_t>(bytes, 64)) {
+    size_t cache = thisMachine().lastLevelCacheBytes();
+    size_t pairs = bytes_ > cache ? 1 : cache / bytes_ + 2;
+    for (size_t i = 0; i < pairs; ++i) {
+      memory_.push_back(Tensor::empty(u8, {static_cast<int64_t>(2 * bytes_)}));
+      memory_.back().fillBytes(1); // so that the pages are there
+    }
+  }
+  std::vector<std::pair<const void *, void *>> places() const {
+    std::vector<std::pair<const void *, void *>> places;
+    for (const Tensor &both : memory_)
+      places.emplace_back(both.data(), static_cast<std::byte *>(both.data()) + bytes_);
+    return places;
+  }
+  size_t bytes() const { return bytes_; }
+
+private:
+  size_t bytes_;
+  std::vector<Tensor> memory_;
+};
+
+/// The worst of the parts, or the first that fails.
+Verdict verifyParts(const CpuCase &one, const Problem &whole, const LaunchOptions &options) {
+  Verdict worst{.passed = true, .reason = {}};
+  double most = -1;
+  for (CpuPart &part : one.parts(whole)) {
+    Verdict verdict = verify(part.problem, [&](const Arguments &arguments) {
+      for (const Tensor &output : part.outputs)
+        output.fillBytes(0xff); // what is not written shows
+      launch(*one.kernel, whole.arguments, options);
+      for (size_t i = 0; i < part.outputs.size(); ++i)
+        arguments[part.problem.outputs[i]].tensor().copyFrom(part.outputs[i]);
+    });
+    if (!verdict.passed)
+      return verdict;
+    double share = verdict.allowed > 0 ? verdict.error / verdict.allowed : 0;
+    if (share > most) {
+      most = share;
+      worst = verdict;
+    }
+  }
+  return worst;
+}
+
+LaunchOptions launchOptionsOf(const Params &params, int threads) {
+  LaunchOptions options;
+  options.params = params;
+  options.threads = threads;
+  return options;
+}
+
+} // namespace
+
+//===--- Roofs ----------------------------------------------------------------------------------------------------===//
+
+const Peak &Roofs::peakFor(DType dtype) const {
+  return dtype == bf16 ? peaks.bf16 : dtype == i8 ? peaks.int8 : peaks.f32;
+}
+
+Roofs measureRoofs(int threads) {
+  Roofs roofs;
+  roofs.peaks = measurePeaks(threads);
+  CopyMemory memory(std::max<size_t>(size_t(128) << 20, 2 * thisMachine().lastLevelCacheBytes()));
+  HostCopy copy(memory.places(), memory.bytes(), threads);
+  double fastest = 0;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    auto start = Clock::now();
+    copy();
+    double seconds = secondsSince(start);
+    fastest = attempt ? std::min(fastest, seconds) : seconds;
+  }
+  roofs.copyBytesPerSecond = 2.0 * static_cast<double>(memory.bytes()) / fastest; // read and written
+  roofs.copyWay = copy.way();
+  return roofs;
+}
+
+Json toJson(const Roofs &roofs) {
+  auto peak = [](const Peak &one) {
+    return Json{{"operations_per_s", one.operationsPerSecond}, {"instructions", one.instructions}};
+  };
+  return {{"f32", peak(roofs.peaks.f32)},
+          {"bf16", peak(roofs.peaks.bf16)},
+          {"int8", peak(roofs.peaks.int8)},
+          {"copy_bytes_per_s", roofs.copyBytesPerSecond},
+          {"copy", roofs.copyWay}};
+}
+
+//===--- A row of the table ---------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Bursts of ours and of a peer in pairs; ours count for our own figure too.
+PeerFigures measurePeer(CpuFigures &figures, Bursts &ours, const std::function<double()> &theirs,
+                        const CpuFigureOptions &options) {
+  Pairs pairs = measurePairs([&] { return ours(); }, theirs, options);
+  figures.bursts.insert(figures.bursts.end(), pairs.ours.begin(), pairs.ours.end());
+  return {"measured", "", pairs.theirsEstimate(), pairs.ratio(), pairs.ours.size()};
+}
+
+void measureOwnCopy(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &options) {
+  CopyMemory memory(static_cast<size_t>(figures.bytes / 2)); // read once, written once
+  HostCopy copy(memory.places(), memory.bytes(), figures.threads);
+  Bursts theirs([&] { copy(); }, options.burstSeconds);
+  PeerFigures peer = measurePeer(figures, ours, [&] { return theirs(); }, options);
+  peer.detail = copy.way();
+  figures.peers["host_copy"] = peer;
+}
+
+void measurePeers(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &options, const CpuStage &stage) {
+  const CpuCase &one = *figures.one;
+  for (const std::string &name : one.peers) {
+    PeerFigures &peer = figures.peers[name];
+    if (!options.peers) {
+      peer.status = "not asked";
+      continue;
+    }
+    stage(one.name() + ": preparing " + name);
+    Json description = one.description();
+    description["bytes"] = static_cast<int64_t>(figures.bytes);
+    description["sets"] = figures.sets;
+    CpuPeers::Ready ready = options.peers->prepare(name, description);
+    if (ready.status != "ready") {
+      peer.status = ready.status;
+      peer.detail = ready.detail;
+      continue;
+    }
+    stage(one.name() + ": measuring beside " + name);
+    try {
+      peer = measurePeer(figures, ours, [&] { return options.peers->burst(name); }, options);
+      peer.detail = ready.detail;
+    } catch (const Error &error) {
+      peer.status = "failed";
+      peer.detail = error.what();
+    }
+  }
+}
+
+} // namespace
+
+CpuFigures findCpuFigures(const CpuCase &one, int threads, const Roofs &roofs, const CpuFigureOptions &options,
+                          const CpuStage &stage) {
+  CpuFigures figures;
+  figures.one = &one;
+  figures.threads = threads;
+  try {
+    stage(one.name() + ": making inputs");
+    Problem problem = one.problem();
+    for (const auto &[name, value] : problem.cpuParams)
+      problem.params[name] = value;
+    figures.params = problem.params;
+    figures.flops = problem.flops;
+    figures.bytes = problem.bytes;
+    double computing = problem.flops / roofs.peakFor(one.dtype).operationsPerSecond;
+    double moving = problem.bytes / roofs.copyBytesPerSecond;
+    figures.isMemoryRoof = moving >= computing;
+    figures.roofSeconds = std::max(computing, moving);
+
+    stage(one.name() + ": compiling and verifying");
+    LaunchOptions launchOptions = launchOptionsOf(problem.params, threads);
+    launchOptions.compile.useDiskCache = false;
+    figures.compiled = prepare(*one.kernel, problem.arguments, launchOptions);
+    if (options.verify) {
+      figures.verdict = verifyParts(one, problem, launchOptions);
+      if (!figures.verdict->passed) {
+        figures.failure = "wrong: " + figures.verdict->reason;
+        return figures;
+      }
+    }
+    stage(one.name() + ": measuring");
+    Rotation rotation(problem.arguments);
+    figures.sets = rotation.sets();
+    figures.cold = rotation.cold();
+    Bursts ours([&] { launch(*one.kernel, rotation.next(), launchOptions); }, options.burstSeconds);
+    figures.calls = ours.calls();
+    if (one.copyGoal > 0)
+      measureOwnCopy(figures, ours, options);
+    measurePeers(figures, ours, options, stage);
+    while (figures.bursts.size() < static_cast<size_t>(options.minPairs))
+      figures.bursts.push_back(ours());
+  } catch (const Error &error) {
+    figures.failure = error.what();
+  }
+  return figures;
+}
+
+const PeerFigures *CpuFigures::yardstick() const {
+  const PeerFigures *best = nullptr;
+  for (const auto &[name, peer] : peers)
+    if (isCopy(name) && peer.measured() && (!best || peer.ratio.median < best->ratio.median))
+      best = &peer;
+  return best;
+}
+
+const PeerFigures *CpuFigures::bestPeer(std::string *bestName) const {
+  const PeerFigures *best = nullptr;
+  for (const auto &[name, peer] : peers)
+    if (!isCopy(name) && peer.measured() && (!best || peer.ratio.median < best->ratio.median)) {
+      best = &peer;
+      if (bestName)
+        *bestName = name;
+    }
+  return best;
+}
+
+const PeerFigures *CpuFigures::goalPeer() const {
+  if (one->goalPeer.empty())
+    return bestPeer();
+  auto found = peers.find(one->goalPeer);
+  return found != peers.end() && found->second.measured() ? &found->second : nullptr;
+}
+
+Json toJson(const CpuFigures &figures) {
+  const CpuCase &one = *figures.one;
+  double median = figures.bursts.empty() ? 0 : figures.seconds().median;
+  Json result = {{"kind", "case"},
+                 {"case", one.name()},
+                 {"group", one.group},
+                 {"kernel", one.kernelName},
+                 {"shape", one.shape},
+                 {"dtype", nameOf(one.dtype)},
+                 {"variant", one.variant},
+                 {"threads", figures.threads},
+                 {"params", figures.params},
+                 {"flops", figures.flops},
+                 {"bytes", figures.bytes},
+                 {"argument_sets", figures.sets},
+                 {"cold", figures.cold},
+                 {"calls_per_burst", figures.calls},
+                 {"compile", toJson(figures.compiled)},
+                 {"verdict", figures.verdict ? toJson(*figures.verdict) : Json(nullptr)},
+                 {"failure", figures.failure.empty() ? Json(nullptr) : Json(figures.failure)},
+                 {"time", figures.bursts.empty() ? Json(nullptr) : toJson(figures.seconds())},
+                 {"spread", figures.bursts.empty() ? Json(nullptr) : Json(figures.seconds().spread())},
+                 {"bursts", figures.bursts.size()},
+                 {"gb_per_s", median > 0 ? figures.bytes / median / 1e9 : 0},
+                 {"gflop_per_s", median > 0 ? figures.flops / median / 1e9 : 0},
+                 {"roof", figures.isMemoryRoof ? "memory" : "arithmetic"},
+                 {"fraction_of_roof", figures.fractionOfRoof()}};
+  Json peers = Json::object();
+  for (const auto &[name, peer] : figures.peers) {
+    peers[name] = {{"status", peer.status}, {"detail", peer.detail}};
+    if (peer.measured()) {
+      peers[name]["time"] = toJson(peer.seconds);
+      peers[name]["ratio"] = toJson(peer.ratio);
+      peers[name]["pairs"] = peer.pairs;
+    }
+  }
+  result["peers"] = peers;
+  const PeerFigures *stick = figures.yardstick();
+  result["fraction_of_copy"] = stick ? toJson(stick->ratio) : Json(nullptr);
+  std::string bestName;
+  const PeerFigures *best = figures.bestPeer(&bestName);
+  result["best_peer"] = best ? Json(bestName) : Json(nullptr);
+  result["best_peer_ratio"] = best ? toJson(best->ratio) : Json(nullptr);
+  return result;
+}
+
+//===--- Over sizes and threads -----------------------------------------------------------------------------------===//
+
+ScalingFigures findScaling(const ScalingCase &one, int threads, const CpuFigureOptions &options) {
+  ScalingFigures figures;
+  figures.one = &one;
+  figures.threads = threads;
+  try {
+    size_t bytes = static_cast<size_t>(one.elements()) * sizeOf(f32);
+    if (2 * bytes > thisMachine().availableBytes / 10 * 7)
+      throw Error("not run: it needs more than 70% of the free memory");
+    Tensor x = Tensor::empty(f32, one.shape), y = Tensor::zeros(f32, one.shape);
+    // Random numbers, a million of them over and over: drawing a thousand million would take longer than all the rest.
+    int64_t block = std::min<int64_t>(one.elements(), 1'000'000);
+    Tensor flat = x.reshape({one.elements()});
+    flat.slice(0, 0, block).fillRandom(1, -4, 4);
+    for (int64_t at = block; at < one.elements(); at += block)
+      std::memcpy(static_cast<float *>(x.data()) + at, x.data(),
+                  static_cast<size_t>(std::min(block, one.elements() - at)) * sizeOf(f32));
+    Rotation rotation({x, y});
+    figures.sets = rotation.sets();
+    std::vector<std::pair<const void *, void *>> places;
+    for (size_t i = 0; i < rotation.sets(); ++i) {
+      const Arguments &set = rotation.next();
+      places.emplace_back(set[0].tensor().data(), set[1].tensor().data());
+    }
+    LaunchOptions launchOptions = launchOptionsOf(one.params, threads);
+    HostCopy copy(std::move(places), bytes, threads);
+    figures.copyWay = copy.way();
+    Bursts ours([&] { launch(*one.kernel, rotation.next(), launchOptions); }, options.burstSeconds);
+    Bursts theirs([&] { copy(); }, options.burstSeconds);
+    Pairs pairs = measurePairs([&] { return ours(); }, [&] { return theirs(); }, options);
+    figures.ours = pairs.oursEstimate();
+    figures.copy = pairs.theirsEstimate();
+    figures.ratio = pairs.ratio();
+    figures.pairs = pairs.ours.size();
+  } catch (const Error &error) {
+    figures.failure = error.what();
+  }
+  return figures;
+}
+
+Json toJson(const ScalingFigures &figures) {
+  bool passed = figures.failure.empty();
+  return {{"kind", "scaling"},
+          {"case", figures.one->name()},
+          {"kernel", figures.one->kernelName},
+          {"shape", figures.one->shape},
+          {"dtype", "f32"},
+          {"elements", figures.one->elements()},
+          {"threads", figures.threads},
+          {"failure", passed ? Json(nullptr) : Json(figures.failure)},
+          {"argument_sets", figures.sets},
+          {"time", passed ? toJson(figures.ours) : Json(nullptr)},
+          {"copy", passed ? toJson(figures.copy) : Json(nullptr)},
+          {"copy_way", figures.copyWay},
+          {"fraction_of_copy", passed ? toJson(figures.ratio) : Json(nullptr)},
+          {"pairs", figures.pairs}};
+}
+
+ThreadFigures findThreadSpeedUp(const CpuCase &one, int threads, const CpuFigureOptions &options) {
+  ThreadFigures figures;
+  figures.one = &one;
+  figures.threads = threads;
+  try {
+    Problem problem = one.problem();
+    for (const auto &[name, value] : problem.cpuParams)
+      problem.params[name] = value;
+    Rotation rotation(problem.arguments);
+    auto bursts = [&](int count) {
+      return Bursts([&, options = launchOptionsOf(problem.params, count)] {
+        launch(*one.kernel, rotation.next(), options);
+      }, options.burstSeconds);
+    };
+    Bursts all = bursts(threads), single = bursts(1);
+    Pairs pairs = measurePairs([&] { return all(); }, [&] { return single(); }, options);
+    figures.all = pairs.oursEstimate();
+    figures.single = pairs.theirsEstimate();
+    figures.speedUp = pairs.ratio();
+    figures.pairs = pairs.ours.size();
+  } catch (const Error &error) {
+    figures.failure = error.what();
+  }
+  return figures;
+}
+
+Json toJson(const ThreadFigures &figures) {
+  bool passed = figures.failure.empty();
+  return {{"kind", "threads"},
+          {"case", "threads " + figures.one->name()},
+          {"kernel", figures.one->kernelName},
+          {"shape", figures.one->shape},
+          {"dtype", nameOf(figures.one->dtype)},
+          {"threads", figures.threads},
+          {"failure", passed ? Json(nullptr) : Json(figures.failure)},
+          {"time", passed ? toJson(figures.all) : Json(nullptr)},
+          {"one_thread", passed ? toJson(figures.single) : Json(nullptr)},
+          {"speed_up", passed ? toJson(figures.speedUp) : Json(nullptr)},
+          {"pairs", figures.pairs}};
+}
+
+} // namespace tenon::tool
