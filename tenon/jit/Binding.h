@@ -29,8 +29,8 @@ struct Signature {
 ///
 /// The key is everything that the generated code depends on besides the kernel itself:
 ///
-///     target, overlap, length of isa | isa ... | for GPUs: device, warps | cluster, stages | length of gpu | gpu ...
-///     | one word a parameter of the kernel: a Param's value, or what is specialised on of an argument
+///     target, overlap, length of isa | isa ... | for GPUs: device, warps | cluster, stages | split | length of gpu
+///     | gpu ... | one word a parameter of the kernel: a Param's value, or what is specialised on of an argument
 ///
 /// A Specialization is made from the key alone, so that two launches of the same key cannot need different code.
 class Binding {

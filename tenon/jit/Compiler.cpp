@@ -63,7 +63,7 @@ bool isGpu(Target target) { return target == Target::sim || target == Target::cu
 
 std::string gpuOptionsText(const CompileOptions &options) {
   return "w" + std::to_string(options.warps) + "c" + std::to_string(options.cluster) + "s" +
-         std::to_string(options.stages);
+         std::to_string(options.stages) + "k" + std::to_string(options.split);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "tenon/compiler/target/nvidia/ptx/PtxEmitter.h"
 #include "tenon/compiler/target/nvidia/sim/ThreadsToSim.h"
 #include "tenon/compiler/transform/Passes.h"
+#include "tenon/compiler/transform/SplitReduction.h"
 #include "tenon/jit/Compiler.h"
 #include "tenon/jit/Phases.h"
 #include "tenon/runtime/cuda/Gpu.h"
@@ -41,6 +42,18 @@ LogicalResult expandMath(ModuleOp module) {
   pm.addPass(nvidia::createExpandMathPass());
   pm.addPass(createCSEPass());
   return pm.run(module);
+}
+
+/// As many instances as can share a loop: to add up more parts would be no small thing to do at the end.
+constexpr int mostShares = 256;
+
+/// On simplified Tile IR, which it leaves so. Returns what became of it.
+std::string splitLoop(ModuleOp module, int factor, Diagnostics &diagnostics) {
+  SplitOutcome outcome = splitReduction(lower::kernelOf(module), factor);
+  if (outcome.isSplit && failed(simplifyTileIr(module, RandomBits::keep)))
+    diagnostics.raise("simplify");
+  std::string place = lower::placeOf(outcome.where);
+  return place.empty() ? outcome.remark : place + ": " + outcome.remark;
 }
 
 /// The place of a kernel's threads, in words.
@@ -77,11 +90,17 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   (void)nvidia::architectureOf(options.gpu); // refuses unknown ones
   if (options.stages < 0 || options.stages > 16)
     throw Error("a loop's copies have 1 to 16 stages, not " + std::to_string(options.stages));
+  if (options.split < 0 || options.split > mostShares)
+    throw Error("a loop can be split among 1 to " + std::to_string(mostShares) + " program instances, not " +
+                std::to_string(options.split));
+  std::vector<std::string> remarks;
   Diagnostics diagnostics(context);
   {
     PhaseTimer timer(report, "simplify");
     if (failed(simplifyTileIr(module, RandomBits::keep)))
       diagnostics.raise("simplify");
+    if (options.split > 1) // changes the grid, so before anybody looks at it
+      remarks.push_back(splitLoop(module, options.split, diagnostics));
   }
   if (stops("simplified")) {
     printTo(*emit, module);
@@ -116,8 +135,9 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
     if (!program.module || failed(expandMath(*program.module)))
       diagnostics.raise("threads");
   }
-  program.remarks.insert(program.remarks.begin(), describeBlock(code.info.name, program.block));
-  report.remarks = code.info.remarks = program.remarks;
+  remarks.insert(remarks.begin(), describeBlock(code.info.name, program.block));
+  llvm::append_range(remarks, program.remarks);
+  report.remarks = code.info.remarks = remarks;
   code.info.gpu.threads = program.block.allThreads();
   code.info.gpu.cluster = program.block.cluster;
   code.info.gpu.sharedBytes = program.block.sharedBytes;

@@ -60,6 +60,7 @@ struct CompileOptions {
   int warps = 0;              ///< of a GPU block: 1, 2, 4, ... 32; 0: chosen from the sizes of the tiles
   int cluster = 0;            ///< GPU blocks that share one program instance: 1, 2, 4, 8, 16; 0: chosen
   int stages = 0;             ///< of asynchronous copies in flight in loops around a dot; 0: chosen, 1: none
+  int split = 0;              ///< GPU program instances that share a loop which only adds up; 0 and 1: none do
 };
 
 struct LaunchOptions {

@@ -165,8 +165,8 @@ __attribute__((target("amx-tile,amx-int8"))) double tilesInt8(int64_t rounds) {
 
 #endif
 
-/// All threads at once, from the first one's start to the last one's end, by their own clocks: whoever only waits for them
-/// may be woken late.
+/// All threads at once, from the first one's start to the last one's end, by their own clocks: whoever only waits for
+/// them may be woken late.
 double operationsPerSecond(PeakLoop loop, int threads, double seconds) {
   loop(10000); // wakes wide units up
   int64_t rounds = 10000;

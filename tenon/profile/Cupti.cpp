@@ -137,14 +137,10 @@ void bufferCompleted(void *, uint32_t, uint8_t *buffer, size_t, size_t valid) {
   std::free(buffer);
 }
 
+/// Only the one that the user names: records of a library of another version cannot be told from these by looking.
 void *openLibrary() {
-  if (const char *chosen = std::getenv("TENON_CUPTI"); chosen && *chosen)
-    return std::string_view(chosen) == "none" ? nullptr : ::dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
-  for (const char *name : {"libcupti.so", "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.0",
-                           "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", "/usr/local/cuda/lib64/libcupti.so"})
-    if (void *library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL))
-      return library;
-  return nullptr;
+  const char *chosen = std::getenv("TENON_CUPTI");
+  return chosen && *chosen && std::string_view(chosen) != "none" ? ::dlopen(chosen, RTLD_NOW | RTLD_LOCAL) : nullptr;
 }
 
 std::string resultText(int result) {
@@ -166,7 +162,7 @@ Cupti::Cupti() : reason_(open()) {}
 std::string Cupti::open() {
   void *library = openLibrary();
   if (!library)
-    return "libcupti is not found (it comes with the CUDA toolkit; TENON_CUPTI names it)";
+    return "no libcupti is named (it comes with the CUDA toolkit; TENON_CUPTI is for its path)";
   const char *missing = nullptr;
   auto find = [&](auto *&slot, const char *name) {
     slot = reinterpret_cast<std::remove_reference_t<decltype(slot)>>(::dlsym(library, name));

@@ -152,8 +152,8 @@ private:
         launch = term.seconds;
       else if (term.name != shared)
         work += term.seconds;
-    double overlap = 1 / (1 + counts.liveTileBytes / perCore);
-    prediction.seconds = launch + std::max(memory, work) + (1 - overlap) * std::min(memory, work) +
+    double overlap = counts.loopIterations > 1 ? 1 : 1 / (1 + counts.liveTileBytes / perCore);
+    prediction.seconds = launch + std::max(memory, work) + 0.3 * (1 - overlap) * std::min(memory, work) +
                          1e-7 * counts.instances / ceilings.processors;
     prediction.terms.push_back({"tiles", tiles});
     std::stable_sort(prediction.terms.begin(), prediction.terms.end(),

@@ -45,10 +45,9 @@ public:
 ///              gone over again; plus, for a tile that a loop carries, its bytes twice a step / bandwidth of the cache
 ///              that holds it
 ///     work     the operations' terms + tiles
-///     seconds  launch + max(memory, work) + (1 - overlap) * min(memory, work) + 0.1 us an instance of a thread
-///     overlap  1 / (1 + live tile bytes / L1): a small tile's loads run while its neighbour is computed; a large one
-///     is
-///              loaded, then computed, then stored
+///     seconds  launch + max(memory, work) + 0.3 (1 - overlap) min(memory, work) + 0.1 us an instance of a thread
+///     overlap  1 in a loop, whose next loads run while this step is computed; else 1 / (1 + live tile bytes / L1): a
+///              small tile's loads run while its neighbour is computed, a large one is loaded, computed, then stored
 std::unique_ptr<Ranker> modelRanker(const Kernel &kernel, const Space &space, const Arguments &arguments,
                                     const LaunchOptions &options, const model::Ceilings &ceilings);
 /// With the ceilings of the machine that the options name.

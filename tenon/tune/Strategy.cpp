@@ -45,11 +45,12 @@ Strategy::Strategy(std::vector<Candidate> candidates, StrategyOptions options, s
       asked_(candidates_.size()), random_(options.seed) {
   order_.resize(candidates_.size());
   std::iota(order_.begin(), order_.end(), 0);
-  if (options_.random) {
+  // What the model cannot tell apart comes in no order when the search goes on from there: neighbours teach little.
+  if (options_.random || options_.policy == TunePolicy::full)
     for (size_t i = order_.size(); i > 1; --i)
       std::swap(order_[i - 1], order_[nextRandom(random_) % i]);
+  if (options_.random)
     return;
-  }
   std::stable_sort(order_.begin(), order_.end(),
                    [&](size_t a, size_t b) { return candidates_[a].predicted < candidates_[b].predicted; });
   size_t width = candidates_.empty() ? 0 : candidates_[0].features.size();

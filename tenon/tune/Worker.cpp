@@ -129,6 +129,7 @@ private:
     options.warps = question.at("warps");
     options.cluster = question.at("cluster");
     options.stages = question.at("stages");
+    options.split = question.at("split");
     options.useDiskCache = question.at("disk_cache");
     if (target_ == Target::cuda)
       options.gpu = cudaProperties(device_).architecture();

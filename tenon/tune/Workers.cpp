@@ -116,7 +116,8 @@ std::optional<Outcome> Workers::compileIn(Slot &slot, const Job &job) {
                    {"configuration", job.configuration.str()},
                    {"isa", compile.isa},      {"gpu", compile.gpu},
                    {"warps", compile.warps},  {"cluster", compile.cluster},
-                   {"stages", compile.stages}, {"threads", job.options.threads},
+                   {"stages", compile.stages}, {"split", compile.split},
+                   {"threads", job.options.threads},
                    {"disk_cache", options_.useDiskCache && compile.useDiskCache},
                    {"ir", job.ir}};
   try {

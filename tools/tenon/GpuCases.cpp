@@ -139,6 +139,8 @@ std::string Tiling::text() const {
     text += fmt::format(", cluster of {}", cluster);
   if (stages)
     text += fmt::format(", {} stage{}", stages, stages == 1 ? "" : "s");
+  if (split > 1)
+    text += fmt::format(", loops split in {}", split);
   return text;
 }
 
@@ -148,12 +150,13 @@ void Tiling::applyTo(LaunchOptions &options) const {
   options.compile.warps = warps;
   options.compile.cluster = cluster;
   options.compile.stages = stages;
+  options.compile.split = split;
 }
 
 Tiling parseTiling(const std::string &text) {
   Tiling tiling;
   const std::map<std::string, int *> settings = {
-      {"warps", &tiling.warps}, {"cluster", &tiling.cluster}, {"stages", &tiling.stages}};
+      {"warps", &tiling.warps}, {"cluster", &tiling.cluster}, {"stages", &tiling.stages}, {"split", &tiling.split}};
   std::stringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     size_t equals = part.find('=');

@@ -13,6 +13,7 @@ namespace tenon::tool {
 struct Tiling {
   Params params;
   int warps = 0, cluster = 0, stages = 0; ///< 0: the compiler chooses
+  int split = 0;                          ///< instances that share a loop
 
   std::string text() const; ///< "cols=4096 rows=1, 8 warps"
   void applyTo(LaunchOptions &options) const;

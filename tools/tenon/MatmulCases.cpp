@@ -37,7 +37,9 @@ double roughCost(const MatmulCase &one, const Tiling &tiling) {
   double rounds = std::ceil(rows * std::ceil(static_cast<double>(one.n) / bn) / multiprocessors);
   double reuse = 1 / (1 / bm + 1 / bn);
   bool isPower = (tiling.params.at("bn") & (tiling.params.at("bn") - 1)) == 0;
-  return rounds * bm * bn * (1 + 12 / reuse) * (isPower ? 1 : 1.03); // others are for grids that fit them better
+  // Whole warpgroups take 64 rows, or 64 columns; what has neither is loaded by the threads themselves.
+  double slowness = tiling.params.at("bm") % 64 && tiling.params.at("bn") % 64 ? 2 : isPower ? 1 : 1.03;
+  return rounds * bm * bn * (1 + 12 / reuse) * slowness;
 }
 
 std::vector<Tiling> tilingsOf(const MatmulCase &one) {

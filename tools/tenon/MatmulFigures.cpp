@@ -261,6 +261,7 @@ Json toJson(const MatmulFigures &figures) {
           {"warps", figures.tiling.warps},
           {"cluster", figures.tiling.cluster},
           {"stages", figures.tiling.stages},
+          {"split", figures.tiling.split},
           {"graph_launches", one.graphLaunches()},
           {"flops", one.flops()},
           {"bytes", one.bytes()},

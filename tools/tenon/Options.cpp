@@ -139,6 +139,7 @@ void addGpuOptions(CLI::App &app, Request &request) {
   add("--warps", request.warps, 32, "GPU: warps of a block, a power of two; 0: chosen");
   add("--cluster", request.cluster, 16, "GPU: blocks that share a program instance, a power of two; 0: chosen");
   add("--stages", request.stages, 16, "GPU: slots of asynchronous loads in loops around a dot; 0: chosen, 1: none");
+  add("--split", request.split, 256, "GPU: program instances that share a loop which only adds up; 0 and 1: none do");
 }
 
 void addJsonOption(CLI::App &app, std::string &file) {
@@ -203,12 +204,13 @@ LaunchOptions launchOptionsOf(const Request &request, const Case &one, const Pro
   options.compile.isa = request.isa;
   options.threads = request.threads;
   bool isGpu = options.target == Target::sim || options.target == Target::cuda;
-  if (!isGpu && (request.warps || request.cluster || request.stages))
-    throw Error("--warps, --cluster and --stages are a GPU's: say --target sim or cuda");
+  if (!isGpu && (request.warps || request.cluster || request.stages || request.split))
+    throw Error("--warps, --cluster, --stages and --split are a GPU's: say --target sim or cuda");
   options.compile.gpu = request.gpu;
   options.compile.warps = request.warps;
   options.compile.cluster = request.cluster;
   options.compile.stages = request.stages;
+  options.compile.split = request.split;
   std::vector<std::string> known;
   for (const KernelParameter &parameter : one.entry->kernel.parameters())
     if (parameter.kind == ParameterKind::param)

@@ -17,7 +17,7 @@ struct Request {
   bool all = false;
   std::vector<std::string> shapes, dtypes, params;
   std::string target = "cpu", isa = "native", gpu = "sm_90a";
-  int threads = 0, warps = 0, cluster = 0, stages = 0;
+  int threads = 0, warps = 0, cluster = 0, stages = 0, split = 0;
   uint64_t seed = 1;
   std::string json;
 };
@@ -26,7 +26,7 @@ enum class Kernels : unsigned char { one, oneOrAll };
 void addKernelOption(CLI::App &app, Request &request, Kernels kernels);
 void addProblemOptions(CLI::App &app, Request &request); ///< --shape --dtype --param --seed
 void addTargetOptions(CLI::App &app, Request &request);  ///< --target --isa --threads, and the GPU's
-void addGpuOptions(CLI::App &app, Request &request);     ///< --gpu --warps --cluster --stages
+void addGpuOptions(CLI::App &app, Request &request);     ///< --gpu --warps --cluster --stages --split
 void addIsaOption(CLI::App &app, Request &request);
 void addJsonOption(CLI::App &app, std::string &file);
 /// The indented block below the options of --help.

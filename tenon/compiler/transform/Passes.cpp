@@ -3,6 +3,7 @@
 
 #include "tenon/compiler/transform/ExpandMath.h"
 #include "tenon/compiler/transform/HideMath.h"
+#include "tenon/compiler/transform/SplitReduction.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -26,6 +27,7 @@ void registerTransformPasses() {
   mlir::registerPass(createExpandMathPass);
   mlir::registerPass(createHideMathPass);
   mlir::registerPass(createShowMathPass);
+  mlir::registerPass([] { return createSplitReductionPass(); });
 }
 
 } // namespace tenon

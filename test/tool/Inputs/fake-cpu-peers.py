@@ -4,6 +4,7 @@ SwiGLU and does not survive rotary embedding and SwiGLU as they are."""
 import os
 import sys
 
+sys.dont_write_bytecode = True  # nothing is left beside the sources
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "..", "scripts", "peers"))
 import cpu_peers  # noqa: E402
 

@@ -254,6 +254,7 @@ TEST_F(LaunchCost, WhatDiffersIsCompiledApart) {
   EXPECT_TRUE(with([](LaunchOptions &o) { o.params["width"] = 64; })) << "the default";
   EXPECT_FALSE(with([](LaunchOptions &o) { o.compile.warps = 2; }));
   EXPECT_FALSE(with([](LaunchOptions &o) { o.compile.stages = 2; }));
+  EXPECT_FALSE(with([](LaunchOptions &o) { o.compile.split = 2; }));
   EXPECT_FALSE(with([](LaunchOptions &o) { o.compile.isa = "baseline"; })) << "of its part on the host";
   EXPECT_TRUE(with([](LaunchOptions &o) { o.compile.gpu = "sm_80"; })) << "a device has its own";
   EXPECT_TRUE(with([](LaunchOptions &o) { o.threads = 3; }));

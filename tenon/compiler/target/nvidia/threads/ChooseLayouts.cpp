@@ -407,6 +407,8 @@ private:
       return preferred;
     if (store->hasAttr(bulkAttr))
       return has; // every layout goes through shared memory
+    if (store.getView().getDefiningOp<tile::WorkspaceOp>() && choice(value).ofDot)
+      return has; // only other instances read it: not worth an exchange
     std::optional<int64_t> contiguous = contiguousDim(store.getView());
     int64_t elements = 1;
     for (int64_t size : shapeOf(value))

@@ -76,8 +76,15 @@ ViewAlignment alignmentOf(Value view) {
       alignment.sizes[d] = facts[1 + d];
       alignment.strides[d] = facts[1 + rank + d];
     }
-  } else if (view.getDefiningOp<tile::WorkspaceOp>()) {
+  } else if (auto workspace = view.getDefiningOp<tile::WorkspaceOp>()) {
     alignment.bytes = 16; // the runtime's allocations are
+    Divisibility divisibility;
+    int64_t stride = 1; // row-major
+    for (size_t d = rank; d-- > 0;) {
+      alignment.sizes[d] = divisibility.of(workspace.getSizes()[d]);
+      alignment.strides[d] = stride;
+      stride = std::min(stride * alignment.sizes[d], Divisibility::most);
+    }
   }
   return alignment;
 }

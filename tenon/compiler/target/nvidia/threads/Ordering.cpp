@@ -5,6 +5,11 @@
 // No barrier is needed where every element stays with one thread: the same window of the same view in the same layout,
 // unless several threads hold the element and all of them load what one of them stores.
 //
+// Program instances speak to each other by atomics, whatever memory they speak about: all that an instance did before an
+// atomic is done for whoever sees the atomic's, and what others did before theirs is there for all of its threads.
+// One thread makes the update, between fences of the device; a barrier in front of it orders what the other threads did,
+// and one behind it what they do.
+//
 // And the order of kernels. From sm_90 on a kernel may start while the one before it in the stream still runs
 // (runtime/cuda/Launch.h): all its threads wait for that one before the first access. Its own successor may start as
 // early as it likes, since it waits as well.
@@ -32,6 +37,8 @@ bool touchOneWindow(Operation *a, Operation *b) {
   bool distinct = bool(kernel.getArgAttr(argument.getArgNumber(), tile::distinctAttr));
   return distinct && describe(a) == describe(b);
 }
+
+bool isAtomic(Operation *op) { return llvm::isa<tile::AtomicRMWOp, tile::AtomicCASOp>(op); }
 
 /// Atomics whose order does not show.
 bool commute(Operation *a, Operation *b) {
@@ -71,7 +78,11 @@ bool ThreadEmitter::isWritten(Value view) {
 bool ThreadEmitter::conflict(const GlobalAccess &a, const GlobalAccess &b) {
   if (!a.isWrite && !b.isWrite)
     return false;
-  if (!mayOverlap(kernel_, a.view, b.view) || commute(a.op, b.op))
+  if (commute(a.op, b.op))
+    return false;
+  if ((isAtomic(a.op) && isWritten(b.view)) || (isAtomic(b.op) && isWritten(a.view)))
+    return true;
+  if (!mayOverlap(kernel_, a.view, b.view))
     return false;
   return !(touchOneWindow(a.op, b.op) && ((a.isWrite && b.isWrite) || !isHeldTwice(a.op)));
 }
@@ -91,6 +102,17 @@ void ThreadEmitter::orderGlobal(Operation *op) {
   if (llvm::any_of(pendingGlobal_, [&](const GlobalAccess &other) { return conflict(*access, other); }))
     blockBarrier();
   pendingGlobal_.push_back(*access);
+}
+
+/// One barrier in front of a loop instead of one in each of its iterations.
+void ThreadEmitter::orderLoop(Block &body) {
+  bool conflicts = false;
+  body.walk([&](Operation *op) {
+    if (std::optional<GlobalAccess> access = globalAccess(op))
+      conflicts |= llvm::any_of(pendingGlobal_, [&](const GlobalAccess &other) { return conflict(*access, other); });
+  });
+  if (conflicts)
+    blockBarrier();
 }
 
 /// An iteration comes after the one before: a barrier in front of a body whose accesses conflict with each other.

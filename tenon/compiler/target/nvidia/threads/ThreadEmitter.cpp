@@ -385,6 +385,7 @@ void ThreadEmitter::unflatten(Value value, ValueRange &flat) {
 }
 
 LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
+  orderLoop(*loop.getBody());
   SmallVector<GlobalAccess> before = pendingGlobal_;
   int64_t mark = markShared();
   SmallVector<OperandKey> kept;

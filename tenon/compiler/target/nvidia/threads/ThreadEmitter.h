@@ -150,6 +150,7 @@ private:
   bool conflict(const GlobalAccess &a, const GlobalAccess &b);
   bool isHeldTwice(mlir::Operation *access);
   void orderGlobal(mlir::Operation *op);
+  void orderLoop(mlir::Block &body);
   void orderIterations(mlir::Block &body);
   void blockBarrier();
   static bool touchesGlobal(mlir::Operation &op);

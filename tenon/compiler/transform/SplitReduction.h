@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+#include <memory>
+#include <string>
+
+namespace tenon {
+
+/// What became of a kernel, in words.
+struct SplitOutcome {
+  bool isSplit = false;
+  std::string remark;   ///< what was done, or why not
+  mlir::Location where; ///< what it speaks of
+};
+
+/// Lets `factor` program instances (two at least) share the loop of a kernel that only adds up. In place; a kernel that
+/// is not made so stays as it is.
+SplitOutcome splitReduction(mlir::func::FuncOp kernel, int64_t factor);
+
+/// tenon-split-reduction: the same as a pass, which says what became of the kernel in a remark.
+std::unique_ptr<mlir::Pass> createSplitReductionPass(int64_t factor = 2);
+
+} // namespace tenon
