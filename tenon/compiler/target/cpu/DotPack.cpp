@@ -358,13 +358,20 @@ void DotEmitter::packAlong(const RawRows &from, int64_t items, int64_t panel, co
   }
   auto square = [&](Value item, int64_t count, Value firstUnit, int64_t depth) {
     SmallVector<Value> rows;
+    SmallVector<int64_t> repeating(lanes, 0);
+    for (int64_t i = 0; i < std::min(depth, lanes); ++i)
+      repeating[i] = i;
     for (int64_t i = 0; i < lanes; ++i) {
+      // What is not there is never stored, or is in columns that are not, and may be anything. Not zeros: LLVM 19 crashes
+      // when it combines the shuffles of a constant.
       if (i >= count) {
-        rows.push_back(zero(type));
+        rows.push_back(rows[0]);
         continue;
       }
       Value start = plus(b_.create<arith::MulIOp>(plus(item, e_.index(i)), from.stride), times(firstUnit, group));
-      Value row = load(at(from.pointer, start, element), element, depth, lanes * group);
+      Value row = load(at(from.pointer, start, element), element, depth, group == 1 ? depth : lanes * group);
+      if (group == 1 && depth < lanes)
+        row = b_.create<vector::ShuffleOp>(row, row, repeating);
       if (count == lanes)
         prefetch(at(from.pointer, plus(start, times(from.stride, lanes)), element));
       rows.push_back(group == 1 ? row : b_.create<vector::BitCastOp>(type, row).getResult());
