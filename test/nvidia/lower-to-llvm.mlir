@@ -56,7 +56,10 @@ func.func @barriers(%p: i64) attributes {nvidia.threads = 64 : i64} {
 // CHECK-LABEL: llvm.func @units(%arg0: i64, %arg1: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>})
 // CHECK: %[[MAP:.*]] = llvm.ptrtoint %arg1 : !llvm.ptr to i64
 // CHECK: llvm.inline_asm {{.*}} "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3}], [$4];", "r,l,r,r,r,~{memory}" %{{.*}}, %[[MAP]]
-// CHECK: llvm.inline_asm {{.*}} "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r,~{memory}"
+// CHECK: llvm.inline_asm {{.*}} "mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,~{memory}"
+// The upper bits of an address are the rank of its block in the cluster, and no part of a descriptor.
+// CHECK: %[[FIELD:.*]] = llvm.mlir.constant(16383 : i32)
+// CHECK: llvm.and %{{.*}}, %[[FIELD]]
 // CHECK: llvm.trunc %arg0 : i64 to i32
 // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {$0, $1, $2, $3}, $8, $9, $10, 1, 1, 0, 1;", "=f,=f,=f,=f,0,1,2,3,l,l,b"
 // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "wgmma.wait_group.sync.aligned 0;", "=f,=f,=f,=f,0,1,2,3,~{memory}"

@@ -256,7 +256,10 @@ def Nvidia_MbarrierInitOp : Nvidia_Op<"mbarrier_init", [MemoryEffects<[MemRead, 
 }
 def Nvidia_MbarrierArriveOp : Nvidia_Op<"mbarrier_arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "One arrival, releasing this thread's writes; with `bytes`, first expects that many of asynchronous copies";
-  let description = "With `cluster` the address is one from nvidia.map_shared: a barrier of another block of the cluster.";
+  let description = [{
+    With `cluster` the address is one from nvidia.map_shared: a barrier of another block of the cluster. Such an arrival
+    tells the other block that this thread's reads are done; writes it publishes to threads of its own block only.
+  }];
   let arguments = (ins I32:$address, Optional<I32>:$bytes, UnitAttr:$cluster);
   let assemblyFormat = "(`cluster` $cluster^)? $address (`expect` $bytes^)? attr-dict";
 }

@@ -12,6 +12,9 @@ namespace {
 
 using Values = SmallVector<Value>;
 
+/// A descriptor's field of the address, which counts in 16 bytes.
+constexpr int64_t addressField = 0x3fff;
+
 Values statement(PtxBuilder &e, const llvm::Twine &text) {
   e.assembly({}, {}, text, Effect::Memory);
   return {};
@@ -32,13 +35,14 @@ Values lowerWgmmaWait(WgmmaWaitOp op, WgmmaWaitOp::Adaptor operands, PtxBuilder 
 }
 
 /// The descriptor with an absolute address. The field lies in the low half, and the sum does not leave it: the high
-/// half, mostly constant, stays out of the addition.
+/// half, mostly constant, stays out of the addition. In a cluster the upper bits of an address say which block it is in:
+/// they are no part of the field, and would change the offset beside it.
 Value absoluteDescriptor(PtxBuilder &e, Value descriptor) {
   Type i32 = e.b.getI32Type(), i64 = e.b.getI64Type();
   auto shift = [&](Type type, int64_t by) { return e.b.create<LLVM::ConstantOp>(e.b.getIntegerAttr(type, by)); };
   Value base = e.sharedAddress(shift(i32, 0));
-  Value low = e.b.create<LLVM::AddOp>(e.b.create<LLVM::TruncOp>(i32, descriptor),
-                                      e.b.create<LLVM::LShrOp>(base, shift(i32, 4)));
+  Value first = e.b.create<LLVM::AndOp>(e.b.create<LLVM::LShrOp>(base, shift(i32, 4)), shift(i32, addressField));
+  Value low = e.b.create<LLVM::AddOp>(e.b.create<LLVM::TruncOp>(i32, descriptor), first);
   Value high = e.b.create<LLVM::ShlOp>(e.b.create<LLVM::LShrOp>(descriptor, shift(i64, 32)), shift(i64, 32));
   return e.b.create<LLVM::OrOp>(high, e.b.create<LLVM::ZExtOp>(i64, low));
 }

@@ -104,11 +104,8 @@ SharedLoads sharedLoads(func::FuncOp kernel, int64_t blocks) {
         return;
       together &= !dependents.controls(load);
       bool same = llvm::none_of(load.getOffsets(), [&](Value offset) { return dependents.contains(offset); });
-      ArrayRef<int64_t> shape = load.getType().getShape();
-      int64_t width = shape[*contiguousDim(load.getView())] *
-                      lower::byteSize(lower::memoryType(load.getType().getElementType()));
-      if (!same || rowsOf(load) % (8 * blocks) || width > 128)
-        return; // of several boxes, only the first arrives right in the other blocks
+      if (!same || rowsOf(load) % (8 * blocks))
+        return; // swizzled rows come in eights
       found.loads.insert(load);
       bytes += load.getType().getNumElements() * lower::byteSize(lower::memoryType(load.getType().getElementType()));
     });
