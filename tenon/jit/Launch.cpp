@@ -10,9 +10,11 @@
 #include "tenon/runtime/Workspace.h"
 #include "tenon/runtime/cuda/CudaStream.h"
 
-#include <map>
+#include <algorithm>
 #include <optional>
+#include <set>
 #include <unordered_map>
+#include <vector>
 
 namespace tenon {
 namespace {
@@ -140,8 +142,9 @@ void jit::runNow(const Executable &executable, llvm::SmallVectorImpl<int64_t> &w
 
 namespace {
 
-/// Where the tensors are. They must be in one place, which is the CPU's memory unless the target is a CUDA device.
-Device deviceOf(const Kernel &kernel, const Arguments &arguments, Target target) {
+/// Where the tensors are. They must be in one place, which is the CPU's memory unless the target is a CUDA device. A
+/// launch of none is on the stream's device.
+Device deviceOf(const Kernel &kernel, const Arguments &arguments, Target target, const Stream *stream) {
   std::optional<Device> found;
   for (const Argument &argument : arguments) {
     if (!argument.isTensor())
@@ -155,7 +158,7 @@ Device deviceOf(const Kernel &kernel, const Arguments &arguments, Target target)
   if (found && found->isCuda() && target != Target::cuda)
     throw Error("the tensors of a launch of kernel " + kernel.name() + " are on " + found->str() +
                 ", and its target is " + std::string(nameOf(target)));
-  return found.value_or(Device::cpu());
+  return found.value_or(target == Target::cuda && stream ? stream->device() : Device::cpu());
 }
 
 /// For profiles: the work of a launch. Counted once for each executable and sizes, which takes about a millisecond;
@@ -198,8 +201,8 @@ uint64_t describeLaunch(profile::Span &span, Device device, const Binding &bindi
   return span->launch;
 }
 
-/// A launch of tensors that are where it runs.
-void launchOn(Device device, const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
+/// A launch of tensors that are where it runs. What was launched stays in the cache.
+const Executable &launchOn(Device device, const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
   profile::Span span(profile::Kind::launch, kernel.name());
   int ordinal = device.isCuda() ? device.ordinal : options.compile.device;
   KernelCache &cache = KernelCache::of(kernel);
@@ -221,9 +224,13 @@ void launchOn(Device device, const Kernel &kernel, const Arguments &arguments, c
   if (device.isCuda()) {
     run.stream = options.stream ? options.stream : &jit::defaultStream(ordinal);
     run.wait = !options.stream;
+    if (cuda::CudaStream::keptByCapture) // the kernel may be gone when the graph runs
+      cuda::CudaStream::keptByCapture->push_back(executable);
   }
-  if (!options.stream || device.isCuda())
-    return runNow(*executable, binding.words, run);
+  if (!options.stream || device.isCuda()) {
+    runNow(*executable, binding.words, run);
+    return *executable;
+  }
   // Refuse now what can be refused now; the arguments stay alive until the work is done.
   if (std::string refusal = executable->plan(binding.words).refusal; !refusal.empty())
     throw Error(refusal);
@@ -232,18 +239,53 @@ void launchOn(Device device, const Kernel &kernel, const Arguments &arguments, c
     llvm::SmallVector<int64_t, 256> all(words.begin(), words.end());
     runNow(*executable, all, run);
   });
+  return *executable;
 }
 
-/// A launch on a device of tensors that are on the host: their whole buffers go there and come back, so that strides
-/// and overlaps stay as they are.
+/// A launch on a device of tensors that are on the host. Memory that tensors share, whoever they borrow it from, is one
+/// copy there, at an address of the same alignment, so that strides and overlaps stay as they are. Only what the kernel
+/// writes comes back: the rest may be constant, or in use by others.
 void launchOnCopies(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
   if (options.stream)
     throw Error("a launch on a stream of a CUDA device needs its tensors there: copy them with Tensor::to()");
+  constexpr uintptr_t alignment = 256;
   Device device = Device::cuda(options.compile.device);
   struct Mirror {
-    Tensor host, device;
+    uintptr_t low, high;
+    Tensor memory;
+    void *at(uintptr_t host) const {
+      return static_cast<char *>(memory.data()) + low % alignment + (host - low);
+    }
+    Tensor bytes(void *begin, Device where) const {
+      auto size = static_cast<int64_t>(high - low);
+      return Tensor::borrow(begin, high - low, DType::u8, {size}, {}, {}, where);
+    }
+    Tensor onHost() const { return bytes(reinterpret_cast<void *>(low), Device::cpu()); }
+    Tensor onDevice() const { return bytes(at(low), memory.device()); }
   };
-  std::map<const Buffer *, Mirror> mirrors;
+  std::vector<Mirror> ranges, mirrors;
+  for (const Argument &argument : arguments)
+    if (argument.isTensor())
+      if (auto [low, high] = argument.tensor().addresses(); low < high)
+        ranges.push_back({low, high, {}});
+  std::sort(ranges.begin(), ranges.end(), [](const Mirror &a, const Mirror &b) { return a.low < b.low; });
+  for (const Mirror &range : ranges)
+    if (!mirrors.empty() && range.low < mirrors.back().high)
+      mirrors.back().high = std::max(mirrors.back().high, range.high);
+    else
+      mirrors.push_back(range);
+  for (Mirror &mirror : mirrors) {
+    auto bytes = static_cast<int64_t>(mirror.high - mirror.low + mirror.low % alignment);
+    mirror.memory = Tensor::empty(DType::u8, {bytes}, device);
+    mirror.onDevice().copyFrom(mirror.onHost());
+  }
+  auto mirrorOf = [&](const Tensor &tensor) -> Mirror * {
+    auto [low, high] = tensor.addresses();
+    for (Mirror &mirror : mirrors)
+      if (low < high && mirror.low <= low && high <= mirror.high)
+        return &mirror;
+    return nullptr; // of no elements
+  };
   Arguments copies;
   for (const Argument &argument : arguments) {
     if (!argument.isTensor()) {
@@ -251,21 +293,18 @@ void launchOnCopies(const Kernel &kernel, const Arguments &arguments, const Laun
       continue;
     }
     const Tensor &tensor = argument.tensor();
-    auto [found, isNew] = mirrors.try_emplace(tensor.buffer().get());
-    Mirror &mirror = found->second;
-    if (isNew) {
-      auto bytes = static_cast<int64_t>(tensor.bufferBytes());
-      mirror.host = Tensor::borrow(tensor.bufferBegin(), tensor.bufferBytes(), DType::u8, {bytes});
-      mirror.device = mirror.host.to(device);
-    }
-    auto offset = static_cast<char *>(tensor.data()) - static_cast<char *>(tensor.bufferBegin());
-    copies.push_back(Tensor::borrow(static_cast<char *>(mirror.device.data()) + offset,
-                                    tensor.bufferBytes() - static_cast<size_t>(offset), tensor.dtype(), tensor.sizes(),
-                                    tensor.strides(), {}, device));
+    Mirror *mirror = mirrorOf(tensor);
+    copies.push_back(mirror ? tensor.movedTo(mirror->at(tensor.addresses().first), device)
+                            : Tensor::empty(tensor.dtype(), tensor.sizes(), device));
   }
-  launchOn(device, kernel, copies, options);
-  for (auto &[buffer, mirror] : mirrors)
-    mirror.host.copyFrom(mirror.device);
+  const Executable &executable = launchOn(device, kernel, copies, options);
+  std::set<Mirror *> changed;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].isTensor() && executable.info.written[i])
+      changed.insert(mirrorOf(arguments[i].tensor()));
+  changed.erase(nullptr);
+  for (const Mirror *mirror : changed)
+    mirror->onHost().copyFrom(mirror->onDevice());
 }
 
 } // namespace
@@ -295,9 +334,11 @@ double CompileReport::milliseconds() const {
 }
 
 void launch(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
-  Device device = deviceOf(kernel, arguments, options.target);
-  if (options.target != Target::cuda || device.isCuda())
-    return launchOn(device, kernel, arguments, options);
+  Device device = deviceOf(kernel, arguments, options.target, options.stream);
+  if (options.target != Target::cuda || device.isCuda()) {
+    launchOn(device, kernel, arguments, options);
+    return;
+  }
   cudaProperties(options.compile.device); // there must be such a device
   for (const Argument &argument : arguments)
     if (argument.isTensor())
@@ -308,7 +349,7 @@ void launch(const Kernel &kernel, const Arguments &arguments, const LaunchOption
 CompileReport prepare(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
   int ordinal = options.compile.device;
   if (options.target == Target::cuda)
-    if (Device device = deviceOf(kernel, arguments, options.target); device.isCuda())
+    if (Device device = deviceOf(kernel, arguments, options.target, options.stream); device.isCuda())
       ordinal = device.ordinal;
   KernelCache &cache = KernelCache::of(kernel);
   Binding binding(kernel, cache.signature, arguments, options, ordinal, jit::isGpu(options.target));

@@ -27,7 +27,7 @@ struct LaunchGraph::Impl {
   cuda::Gpu &gpu;
   cuda::GraphHandle graph = nullptr;
   cuda::GraphExecHandle exec = nullptr;
-  std::vector<Tensor> kept;
+  std::vector<std::shared_ptr<const void>> kept;
 };
 
 LaunchGraph LaunchGraph::capture(Stream &stream, const std::function<void()> &queue) {
@@ -38,8 +38,9 @@ LaunchGraph LaunchGraph::capture(Stream &stream, const std::function<void()> &qu
   auto impl = std::make_shared<Impl>(gpu);
   captured.beginCapture();
   struct Keeping {
-    std::vector<Tensor> *outer;
-    explicit Keeping(std::vector<Tensor> &kept) : outer(std::exchange(cuda::CudaStream::keptByCapture, &kept)) {}
+    std::vector<std::shared_ptr<const void>> *outer;
+    explicit Keeping(std::vector<std::shared_ptr<const void>> &kept)
+        : outer(std::exchange(cuda::CudaStream::keptByCapture, &kept)) {}
     ~Keeping() { cuda::CudaStream::keptByCapture = outer; }
   };
   try {
@@ -87,7 +88,7 @@ size_t LaunchGraph::nodes() const {
 void LaunchGraph::keep(Tensor tensor) {
   if (!impl_)
     throw Error("an empty graph keeps no tensors; capture one first");
-  impl_->kept.push_back(std::move(tensor));
+  impl_->kept.push_back(std::make_shared<Tensor>(std::move(tensor)));
 }
 
 } // namespace tenon

@@ -500,14 +500,31 @@ bool Tensor::hasDistinctElements() const {
   return true;
 }
 
+Tensor Tensor::movedTo(void *lowest, Device device, std::function<void()> release) const {
+  // Borrowed memory begins at its lowest address: every stride positive first, then dimensions are turned round.
+  std::vector<int64_t> strides(strides_.begin(), strides_.begin() + rank_);
+  if (elements_ > 0)
+    for (int64_t &stride : strides)
+      stride = std::abs(stride);
+  auto bytes = static_cast<size_t>(extent_.high - extent_.low);
+  Tensor moved = borrow(lowest, bytes, dtype_, sizes(), strides, std::move(release), device);
+  for (int64_t d = 0; d < rank_ && elements_ > 0; ++d)
+    if (stride(d) < 0)
+      moved = moved.slice(d, size(d) - 1, size(d), -1);
+  return moved;
+}
+
+std::pair<uintptr_t, uintptr_t> Tensor::addresses() const {
+  auto at = reinterpret_cast<uintptr_t>(data_);
+  return {at + static_cast<uint64_t>(extent_.low), at + static_cast<uint64_t>(extent_.high)};
+}
+
 bool Tensor::overlaps(const Tensor &other) const {
   if (elements_ == 0 || other.elements_ == 0)
     return false;
-  auto address = [](const Tensor &t, int64_t offset) {
-    return reinterpret_cast<uintptr_t>(t.data_) + static_cast<uint64_t>(offset);
-  };
-  return address(*this, extent_.low) < address(other, other.extent_.high) &&
-         address(other, other.extent_.low) < address(*this, extent_.high);
+  auto [low, high] = addresses();
+  auto [otherLow, otherHigh] = other.addresses();
+  return low < otherHigh && otherLow < high;
 }
 
 std::string Tensor::str() const { return std::string(nameOf(dtype_)) + listText(sizes()); }

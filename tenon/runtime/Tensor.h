@@ -149,6 +149,10 @@ public:
 
   /// Throws unless every element lies inside the buffer and is aligned to its own size.
   void checkInsideBuffer() const;
+  /// The same view of other memory, borrowed, in which the element at the lowest address is at `lowest`.
+  Tensor movedTo(void *lowest, Device device = {}, std::function<void()> release = {}) const;
+  /// The addresses [first, second) that its elements lie in; equal when it has none.
+  std::pair<uintptr_t, uintptr_t> addresses() const;
   /// Whether the byte ranges the two reach over meet: false is a proof, true is not (interleaved views). An empty
   /// tensor overlaps nothing.
   bool overlaps(const Tensor &other) const;

@@ -28,10 +28,11 @@ class RecordFiles final : public Database::Store {
 public:
   RecordFiles(std::string folder, const Warn &warn) : folder_(std::move(folder)), warn_(warn) {
     std::error_code error;
-    fs::create_directories(folder_, error);
+    bool isNew = fs::create_directories(folder_, error);
     if (error || !fs::is_directory(folder_))
       throw Error("cannot use the folder '" + folder_ + "': " + error.message());
-    fs::permissions(folder_, fs::perms::owner_all, error); // only a wish: others' folders stay as they are
+    if (isNew) // one that others share stays as it is
+      fs::permissions(folder_, fs::perms::owner_all, error);
     writable_ = ::access(folder_.c_str(), W_OK) == 0;
     if (!writable_)
       warn_("new tuning results are not kept: '" + folder_ + "' cannot be written");

@@ -13,19 +13,6 @@ enum Use : uint8_t { read = 1, written = 2 };
 
 constexpr uintptr_t alignment = Buffer::alignment;
 
-/// The addresses [low, high) that a tensor's elements lie in.
-std::pair<uintptr_t, uintptr_t> addresses(const Tensor &tensor) {
-  auto low = reinterpret_cast<uintptr_t>(tensor.data()), high = low;
-  if (tensor.elements() == 0)
-    return {low, high};
-  auto bytes = static_cast<int64_t>(sizeOf(tensor.dtype()));
-  for (int64_t d = 0; d < tensor.rank(); ++d) {
-    int64_t reach = (tensor.size(d) - 1) * tensor.stride(d) * bytes;
-    (reach < 0 ? low : high) += static_cast<uintptr_t>(reach);
-  }
-  return {low, high + static_cast<uintptr_t>(bytes)};
-}
-
 bool contains(const std::vector<size_t> &list, size_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
@@ -68,7 +55,7 @@ void Sandbox::findRegions(const Problem &problem) {
       continue;
     const Tensor &tensor = problem.arguments[i].tensor();
     tensor.checkInsideBuffer();
-    auto [low, high] = addresses(tensor);
+    auto [low, high] = tensor.addresses();
     if (low == high)
       startRegion({low, high, i}); // empty: shares nothing, and still has guards
     else
@@ -131,18 +118,8 @@ void Sandbox::findUses(const Problem &problem, Region &region) const {
 }
 
 Tensor Sandbox::place(const Tensor &original, const Region &region) const {
-  // A borrowed tensor starts at its lowest address: lay it out with every stride positive, then turn dimensions around.
-  auto [low, high] = addresses(original);
-  std::vector<int64_t> strides(original.strides().begin(), original.strides().end());
-  if (original.elements() > 0)
-    for (int64_t &stride : strides)
-      stride = std::abs(stride);
-  Tensor copy = Tensor::borrow(region.begin + (low - region.low), high - low, original.dtype(), original.sizes(),
-                               strides, [memory = region.memory] {});
-  for (int64_t d = 0; d < original.rank() && original.elements() > 0; ++d)
-    if (original.stride(d) < 0)
-      copy = copy.slice(d, original.size(d) - 1, original.size(d), -1);
-  return copy;
+  size_t offset = original.addresses().first - region.low;
+  return original.movedTo(region.begin + offset, Device::cpu(), [memory = region.memory] {});
 }
 
 std::optional<std::byte> Sandbox::poisonOf(size_t argument) const {

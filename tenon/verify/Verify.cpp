@@ -19,6 +19,17 @@ bool contains(const std::vector<size_t> &list, size_t value) {
 void check(const Problem &problem) {
   if (!problem.reference || !problem.plain)
     throw Error("problem '" + problem.label + "' cannot be judged: it needs both a reference and a plain computation");
+  if (problem.outputs.empty())
+    throw Error("problem '" + problem.label + "' names no outputs, so that nothing would be judged; list the positions " +
+                "of the tensors that the kernel writes");
+  for (size_t place : problem.inPlace)
+    if (!contains(problem.outputs, place))
+      throw Error("problem '" + problem.label + "' says that argument " + std::to_string(place) +
+                  " is changed in place, but does not list it among the outputs");
+  for (const Argument &argument : problem.arguments)
+    if (argument.isTensor() && argument.tensor().device().isCuda())
+      throw Error("problem '" + problem.label + "' has a tensor on " + argument.tensor().device().str() +
+                  "; a problem's tensors are in host memory, and copied to where the kernel runs");
   for (size_t output : problem.outputs)
     if (output >= problem.arguments.size() || !problem.arguments[output].isTensor())
       throw Error("problem '" + problem.label + "' names argument " + std::to_string(output) +

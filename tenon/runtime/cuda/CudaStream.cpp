@@ -213,7 +213,7 @@ void CudaStream::wait(const std::shared_ptr<EventMoment> &moment) {
 DevicePointer CudaStream::statusPointer() const { return gpu_.statusWords().devicePointer(status_); }
 uint64_t CudaStream::takeStatus() { return gpu_.statusWords().take(status_); }
 
-thread_local std::vector<Tensor> *CudaStream::keptByCapture = nullptr;
+thread_local std::vector<std::shared_ptr<const void>> *CudaStream::keptByCapture = nullptr;
 
 CudaStream::Workspace CudaStream::zeroedWorkspace(size_t bytes) {
   gpu_.checkUsable();
@@ -224,7 +224,9 @@ CudaStream::Workspace CudaStream::zeroedWorkspace(size_t bytes) {
   if (isCapturing()) {
     if (!keptByCapture)
       throw Error("a kernel with a workspace can be captured only by the thread that captures the graph");
-    memory = keptByCapture->emplace_back(allocate()).data();
+    auto own = std::make_shared<Tensor>(allocate());
+    memory = own->data();
+    keptByCapture->push_back(std::move(own));
   } else {
     if (!workspace_ || workspace_->bufferBytes() < bytes) {
       workspace_.reset(); // first, so that the old and the new are not needed at once if nothing is queued

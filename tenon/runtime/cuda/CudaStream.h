@@ -56,8 +56,8 @@ public:
   /// Zeroed by the stream before what is queued on it next. The stream keeps the memory for the next launch; while it
   /// is being captured, the graph gets memory of its own.
   Workspace zeroedWorkspace(size_t bytes);
-  /// What the graph that this thread captures must keep; null when it captures none.
-  static thread_local std::vector<Tensor> *keptByCapture;
+  /// What the graph that this thread captures must keep, memory and code; null when it captures none.
+  static thread_local std::vector<std::shared_ptr<const void>> *keptByCapture;
 
   /// Remembered for the text of an error. `name` lives for ever. Costs nothing: part of every launch.
   void noteLaunch(const char *name) noexcept {

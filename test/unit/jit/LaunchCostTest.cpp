@@ -14,7 +14,9 @@
 #include <chrono>
 #include <cstdio>
 #include <new>
+#include <sys/mman.h>
 #include <thread>
+#include <tuple>
 
 using namespace tenon;
 
@@ -217,6 +219,83 @@ TEST_F(LaunchCost, AGraphHasItsOwnWorkspace) {
   graph.launch(other);
   other.synchronize(); // the fixture finds uses of freed memory
   EXPECT_EQ(fake::launchCount(), before);
+}
+
+TEST_F(LaunchCost, AGraphKeepsItsCode) {
+  Tensor x = Tensor::zeros(DType::f32, {64}, Device::cuda(0)), y = Tensor::zeros(DType::f32, {64}, Device::cuda(0));
+  LaunchGraph graph;
+  Stream stream(Device::cuda(0));
+  int before = fake::calls("cuModuleUnload");
+  {
+    Kernel kernel("gone(x, y)", [](View x, View y) {
+      Index i = grid(cdiv(x.size(0), 64));
+      y.store({i * 64}, x.load({i * 64}, {64}) + 1);
+    });
+    LaunchOptions options;
+    options.target = Target::cuda;
+    options.stream = &stream;
+    launch(kernel, {x, y}, options);
+    graph = LaunchGraph::capture(stream, [&] { launch(kernel, {x, y}, options); });
+  }
+  EXPECT_EQ(fake::calls("cuModuleUnload"), before) << "the graph runs it";
+  graph.launch(stream);
+  stream.synchronize();
+  graph = {};
+  EXPECT_EQ(fake::calls("cuModuleUnload"), before + 1);
+}
+
+//===--- Tensors of the host --------------------------------------------------------------------------------------===//
+
+/// The words of the last launch's first two views.
+std::pair<uint64_t, uint64_t> placesOfViews() {
+  fake::Launch launch = fake::launches().back();
+  return {launch.words[0], launch.words[3]};
+}
+
+TEST_F(LaunchCost, MemoryBorrowedTwiceIsOneCopy) {
+  std::vector<float> memory(96);
+  Tensor x = Tensor::borrow(memory.data(), 64 * 4, DType::f32, {64});
+  Tensor y = Tensor::borrow(memory.data() + 32, 64 * 4, DType::f32, {64});
+  LaunchOptions options;
+  options.target = Target::cuda;
+  launch(scale, {x, y, 2.0, 0}, options);
+  auto [atX, atY] = placesOfViews();
+  EXPECT_EQ(atY - atX, 32 * sizeof(float));
+  Tensor apart = Tensor::borrow(memory.data() + 64, 32 * 4, DType::f32, {32});
+  launch(scale, {x.slice(0, 0, 32), apart, 2.0, 0}, options);
+  std::tie(atX, atY) = placesOfViews();
+  EXPECT_EQ(atX % 256, reinterpret_cast<uintptr_t>(memory.data()) % 256) << "an address of the same alignment";
+  EXPECT_EQ(atY % 256, reinterpret_cast<uintptr_t>(memory.data() + 64) % 256);
+}
+
+TEST_F(LaunchCost, OnlyWhatIsWrittenComesBack) {
+  // A copy back to memory that cannot be written would end the program.
+  void *constant = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(constant, MAP_FAILED);
+  Tensor x = Tensor::borrow(constant, 64 * 4, DType::f32, {64}), y = Tensor::zeros(DType::f32, {64});
+  LaunchOptions options;
+  options.target = Target::cuda;
+  launch(scale, {x, y, 2.0, 0}, options);
+  launch(scale, {x.slice(0, 63, 64, -1), y.slice(0, 63, 64, -1), 2.0, 0}, options); // backwards
+  auto [atX, atY] = placesOfViews();
+  EXPECT_EQ(atX % 256, 63 * sizeof(float));
+  ::munmap(constant, 4096);
+}
+
+TEST_F(LaunchCost, WithoutTensorsTheStreamSaysWhere) {
+  Kernel kernel("nothing(n)", [](Index n) {
+    View memory = workspace(DType::f32, {64});
+    Index i = grid(n);
+    memory.store({i * 0}, zeros(f32, {64}));
+  });
+  Stream stream(Device::cuda(0));
+  LaunchOptions options;
+  options.target = Target::cuda;
+  options.stream = &stream;
+  uint64_t before = fake::launchCount();
+  launch(kernel, {3}, options);
+  stream.synchronize();
+  EXPECT_EQ(fake::launchCount(), before + 1);
 }
 
 //===--- What is found --------------------------------------------------------------------------------------------===//

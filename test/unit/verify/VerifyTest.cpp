@@ -106,6 +106,22 @@ TEST_P(EveryType, RejectsWritesOutside) {
                    {elements < 0 ? "before" : "past", "output argument 1", "overwritten"});
 }
 
+TEST(Verify, RefusesWhatCannotBeJudged) {
+  auto refusal = [](const Problem &problem) -> std::string {
+    try {
+      verify(problem, right);
+      return "";
+    } catch (const Error &error) {
+      return error.what();
+    }
+  };
+  Problem nothing = problemOf(f32), notListed = problemOf(f32);
+  nothing.outputs = {};
+  EXPECT_NE(refusal(nothing).find("names no outputs"), std::string::npos) << refusal(nothing);
+  notListed.inPlace = {0};
+  EXPECT_NE(refusal(notListed).find("in place"), std::string::npos) << refusal(notListed);
+}
+
 // Nothing written is a large error for outputs around 1e-4, whatever the type's granularity is around 0.3.
 TEST(Verify, RejectsZerosWhereOutputsAreSmall) {
   for (DType type : {f32, f16, bf16}) {
