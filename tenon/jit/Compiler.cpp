@@ -14,8 +14,9 @@
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 
 using namespace mlir;
 
@@ -46,15 +47,23 @@ DiskCache &diskCache() {
   return cache;
 }
 
-/// Leaves the Tile IR of a failed compilation where it can be found, and says where.
-[[noreturn]] void raiseWithReproducer(const InternalError &error, const std::string &tileIr, const std::string &key) {
-  std::filesystem::path directory =
-      diskCache().enabled() ? std::filesystem::path(diskCache().directory()) : std::filesystem::temp_directory_path();
-  std::filesystem::path path = directory / ("reproducer-" + key.substr(0, 16) + ".mlir");
-  std::ofstream file(path);
-  file << tileIr;
-  file.close();
-  throw InternalError(error, file ? "; the program that shows it: " + path.string() : "");
+/// Leaves the Tile IR of a failed compilation where it can be found, and says where; a new file, since a name that
+/// others can guess may be their link.
+[[noreturn]] void raiseWithReproducer(const InternalError &error, const std::string &tileIr, const std::string &how) {
+  std::error_code noFolder;
+  std::filesystem::path folder = diskCache().enabled() ? std::filesystem::path(diskCache().directory())
+                                                       : std::filesystem::temp_directory_path(noFolder);
+  constexpr std::string_view ending = ".mlir";
+  std::string path = (folder / "reproducer-XXXXXX").string() + std::string(ending);
+  int file = noFolder ? -1 : ::mkostemps(path.data(), static_cast<int>(ending.size()), O_CLOEXEC);
+  if (file < 0)
+    throw error;
+  llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);
+  stream << "// " << how << "\n" << tileIr;
+  stream.close();
+  bool written = !stream.has_error();
+  stream.clear_error();
+  throw InternalError(error, written ? "; the program that shows it: " + path : "");
 }
 
 } // namespace
@@ -130,7 +139,9 @@ std::shared_ptr<Executable> compileTileIr(std::unique_ptr<MLIRContext> context, 
                            : generateCpuCode(*context, *module, options, report, emit);
     });
   } catch (const InternalError &error) {
-    raiseWithReproducer(error, tileIr, report.key);
+    raiseWithReproducer(error, tileIr,
+                        "Compiled for " + std::string(nameOf(target)) + ", instruction set " + options.isa +
+                            (isGpu(target) ? ", " + options.gpu + ", options " + gpuOptionsText(options) : ""));
   }
   if (!code)
     return nullptr;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tenon-opt -split-input-file -tenon-cpu-lower-to-loops %s > /dev/null
 //
-// The loops are valid IR as they are emitted. Today the starting value of a reduction inside an outer loop is emitted
-// after that loop, where it does not dominate its use; constant folding in the next phase happens to repair it.
+// The loops are valid IR as they are emitted: the verifier runs after the pass. The starting value of a reduction inside
+// an outer loop once came after that loop, where it does not dominate its use; constant folding in the next phase
+// happened to repair it.
 
 func.func @row_sums(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32>)
     attributes {tile.no_overlap} {

@@ -173,7 +173,7 @@ TEST(Split, OfNobodyOrTooManyIsRefused) {
 /// A grid of nothing stays one.
 TEST(Split, OfAnEmptyGrid) {
   Tensor x = Tensor::zeros(f32, {8, 0}), sums = Tensor::zeros(f32, {0}), counts = Tensor::zeros(i32, {0});
-  launch(columnSums, {x, sums, counts}, splitIn(3));
+  EXPECT_NO_THROW(launch(columnSums, {x, sums, counts}, splitIn(3)));
 }
 
 /// What a kernel may do by itself, with tiles that all threads hold parts of: an atomic tells of all their work.

@@ -113,6 +113,7 @@ TEST(FatalErrors, OfACompilationLeaveAReproducer) {
   std::stringstream program;
   program << std::ifstream(path).rdbuf();
   EXPECT_NE(program.str().find("tile.store"), std::string::npos) << path;
+  EXPECT_EQ(program.str().find("// Compiled for cpu, instruction set native"), 0u) << program.str();
   std::filesystem::remove(path);
   EXPECT_NE(compile(/*plant=*/false), nullptr);
 }
