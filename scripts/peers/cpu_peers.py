@@ -103,6 +103,9 @@ def torch_inputs(torch, case):
         m, n, k = shape
         operands = (uniform(m, k, bound=1.0), uniform(k, n, bound=1.0))
         return operands if kernel == "matmul" else operands + (uniform(n, bound=1.0),)
+    if kernel == "squared_distance":
+        m, n, k = shape
+        return (uniform(m, k, bound=1.0), uniform(n, k, bound=1.0))
     if kernel == "attention":
         return tuple(uniform(*shape) for _ in range(3))
     if kernel in ("gelu", "softmax"):
@@ -136,11 +139,16 @@ def torch_formulas(torch, case):
         total = x + residual
         return F.layer_norm(total, (total.shape[-1],), weight, bias, 1e-5), total
 
+    def squared_distance(a, b):
+        x, y = a.float(), b.float()
+        return (x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * torch.mm(a, b.t())
+
     causal = case.get("variant") == "causal"
     formulas = {
         "matmul": {"int_mm": lambda a, b: torch._int_mm(a, b)} if case["dtype"] == "i8" else
                   {"mm": lambda a, b: torch.mm(a, b)},
         "matmul_bias_gelu": {"F.gelu of addmm": lambda a, b, bias: F.gelu(torch.addmm(bias, a, b))},
+        "squared_distance": {"formula": squared_distance},
         "attention": {"sdpa": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal)},
         "gelu": {"F.gelu": lambda x: F.gelu(x)},
         "swiglu": {"F.silu": lambda gate, up: F.silu(gate) * up},
@@ -407,8 +415,8 @@ def serve(library, threads, questions, answers):
 
 
 def small_case(kernel, dtype):
-    shapes = {"matmul": [8, 16, 32], "matmul_bias_gelu": [32, 16, 32], "attention": [1, 2, 16, 32],
-              "rotary": [4, 2, 32]}
+    shapes = {"matmul": [8, 16, 32], "matmul_bias_gelu": [32, 16, 32], "squared_distance": [8, 16, 32],
+              "attention": [1, 2, 16, 32], "rotary": [4, 2, 32]}
     if dtype == "i8":
         shapes["matmul"] = [32, 16, 32]
     return {"kernel": kernel, "shape": shapes.get(kernel, [4, 64]), "dtype": dtype, "variant": "", "bytes": 4096,
@@ -454,7 +462,7 @@ def self_test():
                     assert torch.allclose(mine, torch.from_numpy(other), 1e-4, 1e-4), kernel
         peers = TorchPeers(1)
         for dtype in ("f32", "bf16", "i8"):
-            for kernel in kernels + ["matmul_bias_gelu", "attention", "gelu", "bias_gelu_dropout"]:
+            for kernel in kernels + ["matmul_bias_gelu", "squared_distance", "attention", "gelu", "bias_gelu_dropout"]:
                 if dtype != "i8" or kernel == "matmul":
                     for peer in ("copy", "torch_eager"):
                         peers.prepare(small_case(kernel, dtype), peer)

@@ -72,7 +72,8 @@ bool isGpu(Target target) { return target == Target::sim || target == Target::cu
 
 std::string gpuOptionsText(const CompileOptions &options) {
   return "w" + std::to_string(options.warps) + "c" + std::to_string(options.cluster) + "s" +
-         std::to_string(options.stages) + "k" + std::to_string(options.split);
+         std::to_string(options.stages) + "k" + std::to_string(options.split) + "o" + std::to_string(options.stagger) +
+         "-" + options.without;
 }
 
 namespace {
@@ -128,6 +129,8 @@ std::shared_ptr<Executable> compileTileIr(std::unique_ptr<MLIRContext> context, 
       if (auto object = decodeObject(*entry)) {
         report.fromDisk = true;
         report.remarks = object->info.remarks;
+        if (isGpu(target))
+          report.gpu = gpuReport(object->info.gpu);
         return makeExecutable(target, options, std::move(object->info), object->code, object->device);
       }
   }

@@ -41,6 +41,8 @@ std::optional<GeneratedCode> generateGpuCode(mlir::MLIRContext &context, mlir::M
                                              const CompileOptions &options, CompileReport &report, EmitRequest *emit);
 
 bool isGpu(Target target);
+/// Without what only an assembler knows.
+CompileReport::Gpu gpuReport(const lower::KernelInfo::Gpu &info);
 /// What GPU code depends on besides the architecture.
 std::string gpuOptionsText(const CompileOptions &options);
 

@@ -120,7 +120,8 @@ public:
     for (const std::vector<int64_t> &sizes : found.workspaces)
       for (int64_t size : sizes)
         if (size < 0 && plan.refusal.empty())
-          plan.refusal = "a workspace with a dimension of " + std::to_string(size) + " elements cannot be had";
+          plan.refusal = "kernel " + info.name + " asks for a workspace with a dimension of " + std::to_string(size) +
+                         " elements, which cannot be had";
     return plan;
   }
 

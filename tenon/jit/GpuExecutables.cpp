@@ -196,11 +196,17 @@ bool overlapLaunches() {
   return choice != "0";
 }
 
+/// A cubin, or PTX with its terminating zero, which the driver assembles now (and may remember for the next process).
+std::shared_ptr<cuda::Module> loadCode(cuda::Gpu &gpu, std::span<const char> code) {
+  bool isText = !code.empty() && code.front() != '\x7f' && code.back() == '\0';
+  return isText ? cuda::Module::fromPtx(gpu, code.data()) : cuda::Module::fromCubin(gpu, std::as_bytes(code));
+}
+
 class CudaExecutable final : public Executable {
 public:
-  CudaExecutable(lower::KernelInfo kernelInfo, std::span<const char> plan, std::span<const char> cubin, int device)
+  CudaExecutable(lower::KernelInfo kernelInfo, std::span<const char> plan, std::span<const char> code, int device)
       : Executable(std::move(kernelInfo)), plan_(plan), gpu_(cuda::Gpu::get(device)),
-        function_(cuda::Module::fromCubin(gpu_, std::as_bytes(cubin)), info.name,
+        function_(loadCode(gpu_, code), info.name,
                   static_cast<uint32_t>(info.gpu.sharedBytes), static_cast<uint32_t>(info.gpu.cluster),
                   parameterCount(info)),
         views_(info), maps_(std::make_unique<cuda::TensorMapCache[]>(views_.size())) {

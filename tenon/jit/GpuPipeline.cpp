@@ -8,6 +8,7 @@
 #include "tenon/compiler/target/nvidia/ptx/ExpandMath.h"
 #include "tenon/compiler/target/nvidia/ptx/PtxEmitter.h"
 #include "tenon/compiler/target/nvidia/sim/ThreadsToSim.h"
+#include "tenon/compiler/target/nvidia/threads/Passes.h"
 #include "tenon/compiler/transform/Passes.h"
 #include "tenon/compiler/transform/SplitReduction.h"
 #include "tenon/jit/Compiler.h"
@@ -36,11 +37,19 @@ llvm::SmallVector<char, 0> hostObject(ModuleOp module, const cpu::Isa &isa, Diag
 }
 
 /// For the GPU and its simulator alike.
-LogicalResult expandMath(ModuleOp module) {
+LogicalResult expandMath(ModuleOp module, bool sinks) {
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
   pm.addPass(nvidia::createExpandMathPass());
   pm.addPass(createCSEPass());
+  bool hasMatrices = module
+                         .walk([](Operation *op) {
+                           bool isMatrix = llvm::isa<nvidia::MmaOp, nvidia::WgmmaOp>(op);
+                           return isMatrix ? WalkResult::interrupt() : WalkResult::advance();
+                         })
+                         .wasInterrupted();
+  if (sinks && hasMatrices) // others have been put in order before (tenon-nvidia-shorten-lives)
+    pm.addNestedPass<func::FuncOp>(nvidia::createSinkToUsesPass());
   return pm.run(module);
 }
 
@@ -67,22 +76,32 @@ std::string describeBlock(const std::string &name, const nvidia::BlockShape &blo
 }
 
 /// What the assembler says of the PTX; nothing where there is none.
-std::vector<std::string> assemblyRemarks(const std::string &ptx, const std::string &architecture) {
+void tellAssembly(const std::string &ptx, const std::string &architecture, CompileReport &report) {
   std::optional<nvidia::AssemblyReport> assembly = nvidia::assemble(ptx, architecture);
   if (!assembly)
-    return {};
+    return;
+  report.gpu->registers = static_cast<int>(assembly->registers);
+  report.gpu->spillBytes = static_cast<int64_t>(assembly->spillStoreBytes + assembly->spillLoadBytes);
   std::string spills = "no spills";
   if (assembly->spillStoreBytes || assembly->spillLoadBytes)
     spills = "spills: " + std::to_string(assembly->spillStoreBytes) + " bytes of stores, " +
              std::to_string(assembly->spillLoadBytes) + " of loads";
-  std::vector<std::string> remarks = {"ptxas for " + architecture + ": " + std::to_string(assembly->registers) +
-                                      " registers a thread, " + spills};
+  report.remarks.push_back("ptxas for " + architecture + ": " + std::to_string(assembly->registers) +
+                           " registers a thread, " + spills);
   for (const std::string &warning : assembly->warnings)
-    remarks.push_back("ptxas for " + architecture + ": " + warning);
-  return remarks;
+    report.remarks.push_back("ptxas for " + architecture + ": " + warning);
 }
 
 } // namespace
+
+CompileReport::Gpu gpuReport(const lower::KernelInfo::Gpu &info) {
+  CompileReport::Gpu gpu;
+  gpu.threads = static_cast<int>(info.threads);
+  gpu.cluster = static_cast<int>(info.cluster);
+  gpu.stages = static_cast<int>(info.stages);
+  gpu.sharedBytes = info.sharedBytes;
+  return gpu;
+}
 
 std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp module, Target target,
                                              const CompileOptions &options, CompileReport &report, EmitRequest *emit) {
@@ -93,6 +112,9 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   if (options.split < 0 || options.split > mostShares)
     throw Error("a loop can be split among 1 to " + std::to_string(mostShares) + " program instances, not " +
                 std::to_string(options.split));
+  if (options.stagger < 0 || options.stagger > 16)
+    throw Error("warpgroups begin 1 to 16 iterations after each other, not " + std::to_string(options.stagger));
+  nvidia::Steps steps = nvidia::Steps::without(options.without);
   std::vector<std::string> remarks;
   Diagnostics diagnostics(context);
   {
@@ -101,6 +123,7 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
       diagnostics.raise("simplify");
     if (options.split > 1) // changes the grid, so before anybody looks at it
       remarks.push_back(splitLoop(module, options.split, diagnostics));
+    nvidia::countInstances(module, options.gpu);
   }
   if (stops("simplified")) {
     printTo(*emit, module);
@@ -120,7 +143,7 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   {
     PhaseTimer timer(report, "layouts");
     block = nvidia::chooseBlock(lower::kernelOf(module), {options.gpu, options.warps, options.cluster});
-    if (failed(nvidia::chooseLayouts(module, block)))
+    if (failed(nvidia::chooseLayouts(module, block, steps)))
       diagnostics.raise("layouts");
   }
   if (stops("layouts")) {
@@ -130,9 +153,8 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   nvidia::ThreadProgram program;
   {
     PhaseTimer timer(report, "threads");
-    program = options.stages ? nvidia::lowerToThreads(module, block, options.gpu, options.stages)
-                             : nvidia::lowerToThreads(module, block, options.gpu);
-    if (!program.module || failed(expandMath(*program.module)))
+    program = nvidia::lowerToThreads(module, block, options.gpu, {options.stages, options.stagger, steps});
+    if (!program.module || failed(expandMath(*program.module, steps.sinking)))
       diagnostics.raise("threads");
   }
   remarks.insert(remarks.begin(), describeBlock(code.info.name, program.block));
@@ -141,6 +163,8 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   code.info.gpu.threads = program.block.allThreads();
   code.info.gpu.cluster = program.block.cluster;
   code.info.gpu.sharedBytes = program.block.sharedBytes;
+  code.info.gpu.stages = program.stages;
+  report.gpu = gpuReport(code.info.gpu);
   code.info.gpu.asserts = program.asserts;
   code.info.gpu.prints = program.prints;
   code.info.gpu.tensorMaps = program.tensorMaps;
@@ -157,18 +181,19 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
     code.device = hostObject(*program.module, isa, diagnostics);
     return code;
   }
-  std::string ptx;
+  nvidia::PtxModule made;
   {
     PhaseTimer timer(report, "ptx");
     nvidia::PtxOptions ptxOptions;
     ptxOptions.architecture = options.gpu;
-    ptx = nvidia::emitPtx(*program.module, ptxOptions).text;
+    made = nvidia::emitPtx(*program.module, ptxOptions);
   }
+  const std::string &ptx = made.text;
   if (stops("ptx")) {
     emit->text = ptx;
     if (emit->assembles) {
       PhaseTimer timer(report, "assemble");
-      llvm::append_range(report.remarks, assemblyRemarks(ptx, options.gpu));
+      tellAssembly(ptx, options.gpu, report);
     }
     return std::nullopt;
   }
@@ -182,6 +207,12 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   }
   if (emit)
     throw Error("phase '" + emit->phase + "' is the CPU's: compile for target cpu to see it");
+  if (made.movesRegisters) {
+    // The driver's linker assembles parts of programs. It does not know then how many registers a kernel begins with, and
+    // leaves out what moves them. Of a whole program, which is what it is when it is loaded as PTX, nothing is left out.
+    code.device.assign(ptx.c_str(), ptx.c_str() + ptx.size() + 1);
+    return code;
+  }
   PhaseTimer timer(report, "assemble");
   cuda::Cubin cubin = cuda::assemble(cuda::Gpu::get(options.device), ptx);
   auto bytes = std::as_bytes(std::span(cubin.bytes));
@@ -191,3 +222,5 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
 }
 
 } // namespace tenon::jit
+
+const std::vector<std::string> &tenon::gpuSteps() { return tenon::nvidia::Steps::names(); }

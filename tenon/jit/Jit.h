@@ -6,6 +6,7 @@
 #include "tenon/runtime/Tensor.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -61,7 +62,12 @@ struct CompileOptions {
   int cluster = 0;            ///< GPU blocks that share one program instance: 1, 2, 4, 8, 16; 0: chosen
   int stages = 0;             ///< of asynchronous copies in flight in loops around a dot; 0: chosen, 1: none
   int split = 0;              ///< GPU program instances that share a loop which only adds up; 0 and 1: none do
+  int stagger = 0;            ///< iterations by which warpgroups of a GPU block begin one after the other; 0: none
+  std::string without;        ///< steps of the GPU's code generation to leave out, "order,bulk-stores": docs/nvidia.md
 };
+
+/// What CompileOptions::without may name.
+const std::vector<std::string> &gpuSteps();
 
 struct LaunchOptions {
   Params params;
@@ -87,6 +93,15 @@ struct CompileReport {
   std::string key;           ///< of the disk cache: a hash of the Tile IR, options, target and build
   bool fromMemory = false;   ///< this process had it already
   bool fromDisk = false;
+  /// What a block of a GPU's threads takes.
+  struct Gpu {
+    int threads = 0; ///< those that only load for the others included
+    int cluster = 1, stages = 1;
+    int64_t sharedBytes = 0;
+    int registers = 0;      ///< of a thread; 0: not known. By NVIDIA's assembler, as the next
+    int64_t spillBytes = 0; ///< stored and loaded
+  };
+  std::optional<Gpu> gpu;
   std::vector<std::string> remarks; ///< "file:line: ..." what the compiler did or declined, and why
   double milliseconds() const;
 };
@@ -99,8 +114,8 @@ struct PhaseInfo {
   bool isGpu = false; ///< of NVIDIA GPUs (CompileOptions::gpu), whatever the target of the options
 };
 const std::vector<PhaseInfo> &compilePhases();
-/// The program as text after a phase. `report` tells how it came to be; of phase "ptx" also, as a remark, what NVIDIA's
-/// assembler makes of it, where that is installed.
+/// The program as text after a phase. `report` tells how it came to be; of phase "ptx" also what NVIDIA's assembler makes
+/// of it, where that is installed.
 std::string emit(const Kernel &kernel, const Arguments &arguments, std::string_view phase,
                  const LaunchOptions &options = {}, CompileReport *report = nullptr);
 

@@ -44,6 +44,8 @@ const std::shared_ptr<Executable> &executableFor(const Kernel &kernel, KernelCac
     if (report) {
       report->fromMemory = true;
       report->remarks = (*found)->info.remarks;
+      if (options.target == Target::cuda || options.target == Target::sim)
+        report->gpu = jit::gpuReport((*found)->info.gpu);
     }
     return *found;
   }
@@ -92,7 +94,8 @@ DeviceWorkspace addWorkspaces(const Executable &executable, const Executable::Pl
     size_t bytes = executable.info.workspaces[i].elementBytes;
     for (int64_t size : plan.workspaces[i])
       if (size < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes) || bytes > (size_t(1) << 46))
-        throw Error("a workspace with a dimension of " + std::to_string(size) + " elements cannot be had");
+        throw Error("kernel " + executable.info.name + " asks for a workspace with a dimension of " +
+                    std::to_string(size) + " elements, which cannot be had");
     offsets.push_back(total);
     total += (bytes + alignment - 1) / alignment * alignment;
   }

@@ -66,7 +66,7 @@ private:
 };
 
 void encodeGpu(Writer &w, const lower::KernelInfo::Gpu &gpu) {
-  for (int64_t value : {gpu.threads, gpu.cluster, gpu.sharedBytes})
+  for (int64_t value : {gpu.threads, gpu.cluster, gpu.sharedBytes, gpu.stages})
     w.number(value);
   w.number(gpu.asserts.size());
   for (const auto &check : gpu.asserts) {
@@ -102,7 +102,7 @@ void encodeGpu(Writer &w, const lower::KernelInfo::Gpu &gpu) {
 
 lower::KernelInfo::Gpu decodeGpu(Reader &r) {
   lower::KernelInfo::Gpu gpu;
-  for (int64_t *value : {&gpu.threads, &gpu.cluster, &gpu.sharedBytes})
+  for (int64_t *value : {&gpu.threads, &gpu.cluster, &gpu.sharedBytes, &gpu.stages})
     *value = static_cast<int64_t>(r.number());
   for (uint64_t i = r.count(); i > 0; --i) {
     std::string message = r.string(), where = r.string();

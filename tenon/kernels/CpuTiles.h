@@ -4,6 +4,7 @@
 #include "tenon/kernels/Problems.h"
 
 #include <algorithm>
+#include <vector>
 
 /// Tile sizes for a CPU, where a tile lives in the caches of a core and not in the registers of a block: what suits a
 /// GPU is too small, because every instance packs its operands anew. docs/cpu.md says how these were found.
@@ -16,19 +17,60 @@ inline int64_t evenTile(int64_t extent, int64_t most) {
   return extent % parts == 0 ? std::max<int64_t>(extent / parts, 1) : most;
 }
 
-/// The tile of c and what is packed of a and b for it fill most of an L2 cache of 1 MiB: 256 x 256 and 1 KiB of K.
-inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype) {
+/// The extents of tiles that cut `extent` into some number of parts: equal ones where that is possible, otherwise a multiple
+/// of what a block of registers holds.
+inline std::vector<int64_t> tileExtents(int64_t extent, int64_t most, int64_t multiple) {
+  std::vector<int64_t> found;
+  for (int64_t parts = (extent + most - 1) / most; found.empty() || found.back() > multiple; ++parts) {
+    int64_t even = (extent + parts - 1) / parts;
+    int64_t tile = extent % parts == 0 ? even : std::min(roundUp(even, multiple), most);
+    if (found.empty() || tile < found.back())
+      found.push_back(tile);
+  }
+  return found;
+}
+
+/// The tile of c and what is packed of a and b for it fill most of an L2 cache of 1 MiB: 256 x 256 and up to 1 KiB of K.
+/// Smaller ones where there would not be enough of them, or a few too many, for the threads.
+inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int threads) {
   if (m <= 4) // nothing is packed: long rows of b, read as they come
-    return {{"bm", std::max<int64_t>(m, 1)}, {"bn", 1024}, {"bk", 128}};
+    return {{"bm", std::max<int64_t>(m, 1)},
+            {"bn", std::clamp<int64_t>(roundUp((n + threads - 1) / threads, 64), 128, 1024)},
+            {"bk", 128}};
   // f16 and f8 are packed as f32.
   int64_t size = dtype == bf16 || isInteger(dtype) || dtype == f64 ? static_cast<int64_t>(sizeOf(dtype)) : 4;
-  return {{"bm", evenTile(m, 256)}, {"bn", evenTile(n, 256)}, {"bk", evenTile(k, 1024 / size)}};
+  // Tiles of AMX are read so fast that 32 rows of a and 32 columns of b should be in L1 together.
+  int64_t depth = size < 4 ? 512 : 1024;
+  // Packing a row of a, or a column of b, takes as long as so many products for each of its elements.
+  double packing = size < 4 ? 16 : 2.5, least = 0;
+  int64_t bm = 0, bn = 0;
+  for (int64_t rows : tileExtents(m, 256, 16))
+    for (int64_t columns : tileExtents(std::max<int64_t>(n, 1), 256, 32)) {
+      int64_t down = (m + rows - 1) / rows, across = (n + columns - 1) / columns;
+      int64_t instances = std::max<int64_t>(down * across, 1), rounds = (instances + threads - 1) / threads;
+      double work = static_cast<double>(m) * n + packing * (static_cast<double>(m) * across + static_cast<double>(n) * down);
+      double cost = work * rounds / instances;
+      if (m % rows || n % columns)
+        cost *= 1.05; // at an edge an operand is copied twice
+      if (bm == 0 || cost < least) {
+        least = cost;
+        bm = rows;
+        bn = columns;
+      }
+    }
+  int64_t bk = evenTile(k, depth / size);
+  if (k % bk && k * size <= 2048)
+    bk = k; // rather a long step than an edge
+  return {{"bm", bm}, {"bn", bn}, {"bk", bk}};
 }
 
 /// Many queries share a block of packed keys and values. Causal: half of a tile on the diagonal is computed for
-/// nothing, so there they are few where the sequence is short.
-inline Params attentionCpuTiles(int64_t queries, int64_t keys, int64_t dim, bool causal) {
+/// nothing, so there they are few where the sequence is short; and fewer where there are not enough of them (in all the
+/// `heads` of the batch) for the threads.
+inline Params attentionCpuTiles(int64_t queries, int64_t keys, int64_t dim, bool causal, int64_t heads, int threads) {
   int64_t rows = causal ? std::clamp<int64_t>(queries / 16, 64, 256) : 256;
+  while (rows > 64 && heads * ((queries + rows - 1) / rows) < 2 * threads)
+    rows /= 2;
   int64_t columns = causal ? std::min<int64_t>(rows, 128) : 256;
   auto atMost = [](int64_t tile, int64_t extent) { return std::min(tile, std::max<int64_t>(roundUp(extent, 16), 16)); };
   return {{"bm", atMost(rows, queries)},

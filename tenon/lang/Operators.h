@@ -103,7 +103,7 @@ Tile argmin(const Tile &x, int dim, std::source_location where = std::source_loc
 
 /// Combines two scalars into one; associative and commutative (scan: associative).
 using Combine = std::function<Tile(Tile, Tile)>;
-/// Combines two groups of scalars, for reductions over several tiles at once.
+/// Combines two groups of scalars, for reductions and scans over several tiles at once.
 using CombineMany = std::function<std::vector<Tile>(const std::vector<Tile> &, const std::vector<Tile> &)>;
 Tile reduce(const Tile &x, int dim, const Combine &combine,
             std::source_location where = std::source_location::current());
@@ -113,6 +113,10 @@ std::vector<Tile> reduce(const std::vector<Tile> &tiles, int dim, const CombineM
 // Inclusive scans along one dimension, from the first element or, reversed, from the last.
 Tile scan(const Tile &x, int dim, const Combine &combine, bool reverse = false,
           std::source_location where = std::source_location::current());
+/// Of several tiles at once. A linear recurrence h[i] = a[i] * h[i-1] + b[i] is the scan of {a, b} by
+/// {a0 * a1, b0 * a1 + b1}, whose second result is h.
+std::vector<Tile> scan(const std::vector<Tile> &tiles, int dim, const CombineMany &combine, bool reverse = false,
+                       std::source_location where = std::source_location::current());
 Tile cumsum(const Tile &x, int dim, bool reverse = false,
             std::source_location where = std::source_location::current());
 

@@ -49,13 +49,14 @@ std::vector<Tile> combineAlong(const std::vector<Tile> &tiles, int dim, bool kee
                                const std::source_location &where, Extra... extra) {
   Tracer &t = Tracer::currentAt(where);
   if (tiles.empty())
-    throw Error(where, "a reduction needs at least one tile");
+    throw Error(where, "a reduction or scan needs at least one tile");
   Shape shape = tiles[0].shape(where);
   checkDim(dim, static_cast<int>(shape.size()), where);
   llvm::SmallVector<Value> values;
   for (const Tile &tile : tiles) {
     if (tile.shape(where) != shape)
-      throw Error(where, "shape mismatch: a reduction over " + toString(shape) + " and " + toString(tile.shape(where)));
+      throw Error(where, "shape mismatch: a reduction or scan over " + toString(shape) + " and " +
+                             toString(tile.shape(where)));
     values.push_back(t.use(tile.handle()));
   }
   if (!keepsExtent)
@@ -134,6 +135,11 @@ std::vector<Tile> reduce(const std::vector<Tile> &tiles, int dim, const CombineM
 
 Tile scan(const Tile &x, int dim, const Combine &combine, bool reverse, std::source_location where) {
   return combineAlong<tile::ScanOp>({x}, dim, true, single(combine), where, reverse)[0];
+}
+
+std::vector<Tile> scan(const std::vector<Tile> &tiles, int dim, const CombineMany &combine, bool reverse,
+                       std::source_location where) {
+  return combineAlong<tile::ScanOp>(tiles, dim, true, combine, where, reverse);
 }
 
 Tile sum(const Tile &x, int dim, std::source_location where) {

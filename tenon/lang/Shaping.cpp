@@ -189,12 +189,12 @@ Tile random_bits(Arg seed, const Tile &counter, std::source_location where) {
 Tile random_uniform(Arg seed, const Tile &counter, std::source_location where) {
   Tracer::Pin pin(where);
   // The top 24 bits are exact in f32, so every multiple of 2^-24 in [0, 1) is equally likely.
-  return (random_bits(seed, counter) >> 8).to(f32) * 0x1p-24;
+  return (random_bits(seed, counter, where) >> 8).to(f32) * 0x1p-24;
 }
 
 Tile dropout(const Tile &x, Arg probability, Arg seed, const Tile &counter, std::source_location at) {
   Tracer::Pin pin(at);
-  return where(random_uniform(seed, counter) >= probability, x / (1.0 - probability), 0);
+  return where(random_uniform(seed, counter, at) >= probability, x / (1.0 - probability), 0);
 }
 
 } // namespace tenon

@@ -117,6 +117,44 @@ double mostAlive(const PlanStructure &plan, std::span<const int64_t> constants) 
   return most;
 }
 
+/// Of the loop around a dot that loads most, its loads; and of all loops, their dots.
+void describeLoops(const PlanStructure &plan, std::span<const int64_t> constants, std::span<const int64_t> words,
+                   Counts &counts) {
+  constexpr int64_t line = 128;
+  double most = 0;
+  for (const PlanStructure::Loop &loop : plan.loops) {
+    std::vector<Counts::LoopLoad> loads;
+    double all = 0;
+    for (const PlanStructure::Step &step : loop.body.steps) {
+      if (step.kind == PlanStructure::Step::Kind::dot) {
+        uint32_t shape = plan.tiles[static_cast<size_t>(step.result)].shape;
+        counts.dots.push_back({constants[shape], constants[shape + 1]});
+      }
+      if (step.kind != PlanStructure::Step::Kind::load)
+        continue;
+      const PlanStructure::Tile &tile = plan.tiles[static_cast<size_t>(step.result)];
+      const PlanStructure::View &view = plan.views[static_cast<size_t>(step.view)];
+      Counts::LoopLoad load;
+      load.lineBytes = 1;
+      for (unsigned d = 0; d < tile.rank; ++d) {
+        int64_t size = constants[tile.shape + d];
+        int64_t stride = view.hasStrides ? words[view.strides + d] : d + 1 == tile.rank;
+        if (stride == 1)
+          load.lineBytes *= static_cast<double>((size * tile.bytes + line - 1) / line * line);
+        else
+          load.lineBytes *= static_cast<double>(size);
+        load.straddles |= view.hasStrides && stride != 1 && size > 1 && stride * tile.bytes % line != 0;
+      }
+      all += load.lineBytes;
+      loads.push_back(load);
+    }
+    if (loop.aroundDot && all > most) {
+      most = all;
+      counts.loopLoads = std::move(loads);
+    }
+  }
+}
+
 /// What counting a grid adds up.
 struct Total {
   Work useful, executed;
@@ -235,6 +273,7 @@ Counts CountPlan::count(std::span<const int64_t> words, int64_t maxClasses) cons
   counts.executed = total.executed;
   counts.loopLoadBytes = total.loopLoadBytes;
   counts.loopIterations = total.loopIterations / counts.instances;
+  describeLoops(plan, constants_, words, counts);
   counts.busiestShare = total.all > 0 ? total.busiest * counts.instances / total.all : 1;
 
   for (unsigned axis = 0; axis < 3; ++axis)

@@ -77,6 +77,15 @@ struct Counts {
   double liveTileBytes = 0;       ///< most bytes of tiles alive at once in one instance
   double loopLoadBytes = 0;       ///< bytes of the tiles that one iteration of the innermost loop around a dot loads
   double loopIterations = 0;      ///< of that loop, mean of the instances; 0: there is none
+  struct LoopLoad {
+    double lineBytes = 0;   ///< of the tile, its rows as whole lines of 128 bytes
+    bool straddles = false; ///< rows of the view are no multiples of a line
+  };
+  std::vector<LoopLoad> loopLoads; ///< of that loop
+  struct DotShape {
+    int64_t rows = 0, columns = 0; ///< of the result
+  };
+  std::vector<DotShape> dots;     ///< all that are in loops
   bool exact = true;
   std::vector<std::string> notes; ///< "file:line: ..." what is a bound, and why
 

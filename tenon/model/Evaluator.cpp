@@ -177,24 +177,23 @@ void Evaluator::arrange(const Step &step) {
     }
     break;
   default: { // reshape: dimensions of one come and go; anything else keeps the number of elements, as whole rows
-    std::vector<int64_t> sizes, kept;
-    bool empty = false;
+    Extent sizes{}, kept{};
+    size_t count = 0, next = 0;
+    bool empty = false, matches = true;
     for (unsigned d = 0; d < plan_.tiles[source].rank; ++d) {
       empty |= from[d] == 0;
       if (dim(source, d) != 1) {
-        sizes.push_back(dim(source, d));
-        kept.push_back(from[d]);
+        sizes[count] = dim(source, d);
+        kept[count++] = from[d];
       }
     }
-    size_t next = 0;
-    bool matches = true;
     for (unsigned d = 0; d < rank; ++d)
       if (dim(result, d) != 1) {
-        matches &= next < sizes.size() && sizes[next] == dim(result, d);
+        matches &= next < count && sizes[next] == dim(result, d);
         if (matches)
           extent[d] = kept[next++];
       }
-    if (!matches || next != sizes.size()) {
+    if (!matches || next != count) {
       extent = whole(result);
       double rest = volume(source, from);
       for (unsigned d = 1; d < rank; ++d)
@@ -345,16 +344,14 @@ int Evaluator::loop(const PlanStructure::Loop &loop, double weight, Tally &tally
     extents_[carried.argument] = extents_[carried.init];
   if (trips > 0 && !loop.carried.empty()) {
     // From the second iteration on the carried tiles hold what the first one made of them: see what that is.
-    Tally ignored = tally;
     ranges_[loop.variable] = {0, 0};
-    if (int split = run(loop.body, 0, ignored); split != done)
+    if (int split = run(loop.body, /*weight=*/0, tally); split != done)
       return split;
     for (const PlanStructure::Carried &carried : loop.carried)
       extents_[carried.argument] = extents_[carried.yielded];
   }
-  std::vector<Extent> first;
-  for (const PlanStructure::Carried &carried : loop.carried)
-    first.push_back(extents_[trips > 0 ? carried.yielded : carried.init]);
+  for (const PlanStructure::Carried &carried : loop.carried) // as the first iteration leaves them
+    extents_[carried.result] = extents_[trips > 0 ? carried.yielded : carried.init];
   if (loop.aroundDot && trips > 0) {
     double loaded = 0;
     for (const Step &one : loop.body.steps)
@@ -363,11 +360,7 @@ int Evaluator::loop(const PlanStructure::Loop &loop, double weight, Tally &tally
     tally.loopLoadBytes = std::max(tally.loopLoadBytes, loaded);
     tally.loopIterations += weight * static_cast<double>(trips);
   }
-  if (int split = iterate(loop, trips, weight, tally); split != done)
-    return split;
-  for (size_t i = 0; i < loop.carried.size(); ++i)
-    extents_[loop.carried[i].result] = first[i];
-  return done;
+  return iterate(loop, trips, weight, tally);
 }
 
 /// All iterations, in classes that are alike: usually all but the last, and the last.

@@ -1,51 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only what is used of CUPTI is declared here, and of its records the beginning, which has been the same since CUDA 9:
-// later versions add fields behind it.
+// The order of things at the end of a program decides whether it ends well. CUPTI and the driver leave destructors behind
+// when they are opened and started, which exit() runs before anything that was registered earlier: a profile that began
+// when the program was loaded would ask CUPTI for its records when there is no CUPTI any more. So the last records are
+// taken by a handler of our own that is registered after both.
 #include "tenon/profile/Cupti.h"
 
+#include "tenon/profile/CuptiRecords.h"
+#include "tenon/profile/Profile.h"
 #include "tenon/profile/Recorder.h"
 
-#include <cstdint>
 #include <cstdlib>
 #include <dlfcn.h>
-#include <mutex>
 
 namespace tenon::profile {
 namespace {
 
+using namespace cupti;
+
 constexpr int success = 0;
-enum ActivityKind : uint32_t { memcpyActivity = 1, memsetActivity = 2, kernelActivity = 10 };
 constexpr ActivityKind wanted[] = {memcpyActivity, memsetActivity, kernelActivity};
 constexpr uint32_t flushForced = 1;
-
-struct __attribute__((packed)) KernelRecord {
-  uint32_t kind;
-  uint8_t cacheConfiguration, sharedConfiguration;
-  uint16_t registers;
-  uint32_t partitionedRequested, partitionedExecuted;
-  uint64_t start, end, completed;
-  uint32_t device, context, stream;
-  int32_t grid[3], block[3];
-  int32_t staticShared, dynamicShared;
-  uint32_t localPerThread, localTotal;
-  uint32_t correlation;
-  int64_t gridId;
-  const char *name;
-};
-
-struct __attribute__((packed)) CopyRecord {
-  uint32_t kind;
-  uint8_t copyKind, from, to, flags;
-  uint64_t bytes, start, end;
-  uint32_t device, context, stream;
-};
-
-struct __attribute__((packed)) FillRecord {
-  uint32_t kind, value;
-  uint64_t bytes, start, end;
-  uint32_t device, context, stream;
-};
 
 using RequestBuffer = void(uint8_t **buffer, size_t *bytes, size_t *maxRecords);
 using BufferCompleted = void(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
@@ -57,9 +32,10 @@ struct Functions {
   int (*flushAll)(uint32_t flag);
   int (*nextRecord)(uint8_t *buffer, size_t valid, uint8_t **record);
   int (*timestamp)(uint64_t *nanoseconds);
+  int (*version)(uint32_t *version);
   int (*resultString)(int result, const char **text);
 };
-Functions cupti;
+Functions api;
 
 /// Our clock minus CUPTI's; both count nanoseconds.
 std::atomic<int64_t> offset{0};
@@ -70,7 +46,7 @@ void synchroniseClocks() {
   for (int i = 0; i < 5; ++i) {
     int64_t before = now();
     uint64_t theirs = 0;
-    if (cupti.timestamp(&theirs) != success)
+    if (api.timestamp(&theirs) != success)
       return;
     int64_t after = now();
     if (after - before < best) {
@@ -90,7 +66,8 @@ const char *directionOf(uint8_t copyKind) {
   }
 }
 
-template <class Record> void addRecord(const Record &record, Kind kind, std::string_view name, uint64_t bytes) {
+template <class Record>
+void addRecord(const Record &record, Kind kind, std::string_view name, uint64_t bytes, uint32_t detail = 0) {
   if (record.start == 0 || record.end < record.start)
     return; // the device gave no time
   Event event{};
@@ -102,6 +79,8 @@ template <class Record> void addRecord(const Record &record, Kind kind, std::str
   event.thread = record.stream;
   event.foreign = true;
   event.bytes = bytes;
+  event.launch = record.correlation;
+  event.detail = detail;
   addForeign(event);
 }
 
@@ -113,13 +92,14 @@ void requestBuffer(uint8_t **buffer, size_t *bytes, size_t *maxRecords) {
   *maxRecords = 0;
 }
 
+/// On a thread of CUPTI's own, mostly; an empty buffer may come as late as in its destructors.
 void bufferCompleted(void *, uint32_t, uint8_t *buffer, size_t, size_t valid) {
   uint8_t *record = nullptr;
-  while (valid && cupti.nextRecord(buffer, valid, &record) == success) {
+  while (valid && api.nextRecord(buffer, valid, &record) == success) {
     switch (*reinterpret_cast<const uint32_t *>(record)) {
     case kernelActivity: {
       const auto &kernel = *reinterpret_cast<const KernelRecord *>(record);
-      addRecord(kernel, Kind::run, kernel.name ? kernel.name : "?", 0);
+      addRecord(kernel, Kind::run, kernel.name ? kernel.name : "?", 0, kernel.graphNode ? intern(ProfileEvent::ofGraph) : 0);
       break;
     }
     case memcpyActivity: {
@@ -137,17 +117,43 @@ void bufferCompleted(void *, uint32_t, uint8_t *buffer, size_t, size_t valid) {
   std::free(buffer);
 }
 
-/// Only the one that the user names: records of a library of another version cannot be told from these by looking.
-void *openLibrary() {
-  const char *chosen = std::getenv("TENON_CUPTI");
-  return chosen && *chosen && std::string_view(chosen) != "none" ? ::dlopen(chosen, RTLD_NOW | RTLD_LOCAL) : nullptr;
-}
-
 std::string resultText(int result) {
   const char *text = nullptr;
-  if (cupti.resultString && cupti.resultString(result, &text) == success && text)
+  if (api.resultString(result, &text) == success && text)
     return text;
   return "error " + std::to_string(result);
+}
+
+/// Makes a library that is open ready; why it cannot be used, or "".
+std::string use(void *library, const std::string &name) {
+  Functions found{};
+  const char *missing = nullptr;
+  auto find = [&](auto *&slot, const char *symbol) {
+    slot = reinterpret_cast<std::remove_reference_t<decltype(slot)>>(::dlsym(library, symbol));
+    if (!slot)
+      missing = symbol;
+  };
+  find(found.registerCallbacks, "cuptiActivityRegisterCallbacks");
+  find(found.enable, "cuptiActivityEnable");
+  find(found.disable, "cuptiActivityDisable");
+  find(found.flushAll, "cuptiActivityFlushAll");
+  find(found.nextRecord, "cuptiActivityGetNextRecord");
+  find(found.timestamp, "cuptiGetTimestamp");
+  find(found.version, "cuptiGetVersion");
+  find(found.resultString, "cuptiGetResultString");
+  if (missing)
+    return name + " has no " + missing;
+  uint32_t version = 0;
+  if (found.version(&version) != success || !isKnown(version))
+    return name + " is of version " + std::to_string(version) +
+           ", whose records are not known (those of CUDA 11.0 to 13.0 are)";
+  api = found;
+  if (int failure = api.registerCallbacks(requestBuffer, bufferCompleted))
+    return "CUPTI does not start: " + resultText(failure) + " (another profiler may be using it)";
+  int failure = api.enable(kernelActivity); // tells a library that is too new for the driver
+  if (failure == success)
+    failure = api.disable(kernelActivity);
+  return failure ? "CUPTI records nothing: " + resultText(failure) + " (another profiler may be using it)" : "";
 }
 
 } // namespace
@@ -160,37 +166,29 @@ Cupti &Cupti::instance() {
 Cupti::Cupti() : reason_(open()) {}
 
 std::string Cupti::open() {
-  void *library = openLibrary();
-  if (!library)
-    return "no libcupti is named (it comes with the CUDA toolkit; TENON_CUPTI is for its path)";
-  const char *missing = nullptr;
-  auto find = [&](auto *&slot, const char *name) {
-    slot = reinterpret_cast<std::remove_reference_t<decltype(slot)>>(::dlsym(library, name));
-    if (!slot)
-      missing = name;
-  };
-  find(cupti.registerCallbacks, "cuptiActivityRegisterCallbacks");
-  find(cupti.enable, "cuptiActivityEnable");
-  find(cupti.disable, "cuptiActivityDisable");
-  find(cupti.flushAll, "cuptiActivityFlushAll");
-  find(cupti.nextRecord, "cuptiActivityGetNextRecord");
-  find(cupti.timestamp, "cuptiGetTimestamp");
-  find(cupti.resultString, "cuptiGetResultString");
-  if (missing)
-    return std::string("the libcupti found has no ") + missing;
-  if (int failure = cupti.registerCallbacks(requestBuffer, bufferCompleted))
-    return "CUPTI does not start: " + resultText(failure) + " (another profiler may be using it)";
-  return "";
+  std::string reason = "no libcupti is found (it comes with the CUDA toolkit; TENON_CUPTI names one)";
+  for (const std::string &candidate : cuptiCandidates()) {
+    void *library = ::dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+      continue;
+    reason = use(library, candidate);
+    if (reason.empty()) {
+      std::atexit([] { instance().finish(); });
+      break;
+    }
+  }
+  return reason;
 }
 
 bool Cupti::start() {
-  if (!reason_.empty())
+  std::lock_guard lock(mutex_);
+  if (!reason_.empty() || isOver_)
     return false;
   if (users_++)
     return true;
   synchroniseClocks();
   for (ActivityKind kind : wanted)
-    if (int failure = cupti.enable(kind)) {
+    if (int failure = api.enable(kind)) {
       reason_ = "CUPTI records nothing: " + resultText(failure) + " (another profiler may be using it)";
       return false;
     }
@@ -198,16 +196,27 @@ bool Cupti::start() {
 }
 
 void Cupti::flush() {
-  if (!reason_.empty() || !users_)
-    return;
-  cupti.flushAll(flushForced);
+  std::lock_guard lock(mutex_);
+  if (reason_.empty() && users_ && !isOver_)
+    api.flushAll(flushForced);
 }
 
 void Cupti::stop() {
-  if (!reason_.empty() || users_ == 0 || --users_)
+  std::lock_guard lock(mutex_);
+  if (!reason_.empty() || users_ == 0 || --users_ || isOver_)
     return;
   for (ActivityKind kind : wanted)
-    cupti.disable(kind);
+    api.disable(kind);
+}
+
+void Cupti::finish() {
+  std::lock_guard lock(mutex_);
+  isOver_ = true;
+  if (users_ == 0)
+    return;
+  api.flushAll(flushForced);
+  for (ActivityKind kind : wanted)
+    api.disable(kind);
 }
 
 } // namespace tenon::profile

@@ -58,20 +58,27 @@ ProfileEvent publicEvent(const Event &event, int64_t start, std::unordered_map<u
   return result;
 }
 
-/// A device tells the name of a kernel and not the launch: the n-th run of a name is that of the n-th submission.
+/// A device tells the name of a kernel and the number of the driver's call that asked for it, not our launch: in the
+/// order of those numbers, the n-th run of a name is that of its n-th submission.
 void matchRuns(std::vector<ProfileEvent> &events) {
-  std::unordered_map<std::string, std::vector<size_t>> submitted;
-  for (size_t i = 0; i < events.size(); ++i)
-    if (events[i].kind == ProfileEvent::Kind::submit)
-      submitted[events[i].name].push_back(i);
-  std::unordered_map<std::string, size_t> next;
-  for (ProfileEvent &event : events) {
-    if (!event.onDevice || event.kind != ProfileEvent::Kind::run)
-      continue;
-    const std::vector<size_t> &candidates = submitted[event.name];
-    size_t &turn = next[event.name];
-    if (turn < candidates.size())
-      event.launch = events[candidates[turn++]].launch;
+  std::unordered_map<std::string, std::vector<size_t>> submitted, ran;
+  for (size_t i = 0; i < events.size(); ++i) {
+    ProfileEvent &event = events[i];
+    if (event.kind == ProfileEvent::Kind::submit)
+      submitted[event.name].push_back(i);
+    else if (event.onDevice && event.kind == ProfileEvent::Kind::run && event.detail != ProfileEvent::ofGraph)
+      ran[event.name].push_back(i);
+  }
+  for (auto &[name, runs] : ran)
+    std::sort(runs.begin(), runs.end(),
+              [&](size_t a, size_t b) { return std::pair(events[a].launch, a) < std::pair(events[b].launch, b); });
+  for (ProfileEvent &event : events)
+    if (event.onDevice)
+      event.launch = 0;
+  for (const auto &[name, runs] : ran) {
+    const std::vector<size_t> &candidates = submitted[name];
+    for (size_t i = 0; i < std::min(runs.size(), candidates.size()); ++i)
+      events[runs[i]].launch = events[candidates[i]].launch;
   }
 }
 

@@ -21,6 +21,7 @@ namespace tenon {
 
 struct ProfileEvent {
   enum class Kind : uint8_t { launch, submit, run, compile, phase, copy, fill, synchronize, range };
+  static constexpr std::string_view ofGraph = "of a graph"; ///< the detail of a run that a graph made, not a launch
   struct Memory {
     uint64_t address = 0, bytes = 0;
     bool written = false;

@@ -43,7 +43,7 @@ struct Event {
   };
 
   int64_t begin, end;    ///< ns of the steady clock
-  uint64_t launch;       ///< the number of the launch it belongs to; 0: none
+  uint64_t launch;       ///< the number of the launch it belongs to; 0: none. Of a device's run, that of the driver's call
   uint64_t bytes;        ///< moved, or of all its tensors
   double flops;          ///< 0: not counted
   uint32_t name, detail; ///< numbers of texts (textOf); 0: none

@@ -77,14 +77,32 @@ namespace {
 
 using namespace profile;
 
+/// How long each event took by itself. A kernel may begin before the one ahead of it in its stream has ended, and wait for
+/// it: the time until then is the other's.
+std::vector<double> ownSeconds(const ProfileData &data) {
+  std::map<std::pair<int, uint32_t>, int64_t> ends; // of each stream
+  std::vector<double> seconds;
+  seconds.reserve(data.events.size());
+  for (const ProfileEvent &event : data.events) {
+    int64_t begin = event.begin;
+    if (event.onDevice && event.kind == Kind::run) {
+      int64_t &end = ends.try_emplace({event.device, event.thread}, event.begin).first->second;
+      begin = std::min(std::max(begin, end), event.end);
+      end = std::max(end, event.end);
+    }
+    seconds.push_back(static_cast<double>(event.end - begin) * 1e-9);
+  }
+  return seconds;
+}
+
 std::vector<ProfileSummary::Kernel> kernelsOf(const ProfileData &data, const std::vector<Launch> &launches,
                                               const std::map<std::string, ProfileCeilings> &ceilings) {
   std::map<std::pair<std::string, std::string>, ProfileSummary::Kernel> rows;
   std::vector<bool> isLaunched(data.events.size(), false);
-  auto addRun = [](ProfileSummary::Kernel &row, const ProfileEvent &run) {
-    double seconds = run.seconds();
-    row.fastest = row.self == 0 ? seconds : std::min(row.fastest, seconds);
-    row.self += seconds;
+  std::vector<double> own = ownSeconds(data);
+  auto addRun = [&](ProfileSummary::Kernel &row, size_t run) {
+    row.fastest = row.self == 0 ? own[run] : std::min(row.fastest, own[run]);
+    row.self += own[run];
   };
   for (const Launch &launch : launches) {
     const ProfileEvent &event = data.events[launch.event];
@@ -93,23 +111,25 @@ std::vector<ProfileSummary::Kernel> kernelsOf(const ProfileData &data, const std
     row.bytes += event.bytes;
     row.flops += event.flops;
     row.total += event.seconds();
-    double own = event.seconds() - static_cast<double>(launch.apart) * 1e-9;
+    double host = event.seconds() - static_cast<double>(launch.apart) * 1e-9;
     if (launch.run == Nesting::none) {
       row.isTimed &= event.device < 0;
     } else {
       const ProfileEvent &run = data.events[launch.run];
       isLaunched[launch.run] = true;
-      addRun(row, run);
+      addRun(row, launch.run);
       if (!run.onDevice && run.thread == event.thread)
-        own -= run.seconds();
+        host -= run.seconds();
     }
-    row.host += std::max(own, 0.0);
+    row.host += std::max(host, 0.0);
   }
   for (size_t i = 0; i < data.events.size(); ++i) // of graphs, and of other libraries
     if (data.events[i].kind == Kind::run && !isLaunched[i]) {
-      ProfileSummary::Kernel &row = rows[{data.events[i].name, placeOf(data.events[i])}];
+      const ProfileEvent &event = data.events[i];
+      std::string name = event.detail == ProfileEvent::ofGraph ? event.name + " (graph)" : event.name;
+      ProfileSummary::Kernel &row = rows[{name, placeOf(event)}];
       ++row.calls;
-      addRun(row, data.events[i]);
+      addRun(row, i);
     }
   std::vector<ProfileSummary::Kernel> kernels;
   for (auto &[key, row] : rows) {

@@ -33,6 +33,7 @@ namespace {
 
 constexpr size_t scratchAlignment = 64;
 constexpr int64_t piecesPerThread = 4;
+constexpr int mostThreads = 1024; // or as many as there are processors: TBB would start a million, and never end them
 constexpr float secondsWorthWaking = 10e-6f; // of all the work together, on one thread
 
 /// Takes the time of some items from here to done().
@@ -168,8 +169,9 @@ struct CpuPool::Impl {
 };
 
 CpuPool::CpuPool(int threads) : threads_(threads) {
-  if (threads < 0)
-    throw Error("a pool of " + std::to_string(threads) + " threads is not possible; give 1 or more, or 0 for all");
+  if (int most = std::max(mostThreads, tbb::info::default_concurrency()); threads < 0 || threads > most)
+    throw Error("a pool of " + std::to_string(threads) + " threads is not possible; give 1 to " +
+                std::to_string(most) + ", or 0 for all");
   if (threads == 0)
     threads_ = std::max(1, tbb::info::default_concurrency());
   if (threads_ > 1)

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <thread>
 
 namespace tenon {
 namespace {
@@ -423,10 +424,24 @@ void Tensor::fillRandom(uint64_t seed, double lo, double hi) const {
                 " are not possible; both bounds must be finite and the lower one first");
   if (isFloat(dtype_)) {
     // fma, written out, rounds once everywhere; `lo + u * (hi - lo)` may or may not be contracted.
-    return forEachElement([&](std::byte *to, uint64_t i) {
+    auto fill = [&](std::byte *to, uint64_t i) {
       double u = static_cast<double>(randomBits(seed, i) >> 11) * 0x1p-53;
       write(dtype_, to, std::fma(u, hi - lo, lo));
-    });
+    };
+    constexpr int64_t many = int64_t(1) << 20;
+    if (elements_ < many || !isContiguous())
+      return forEachElement(fill);
+    // Each value depends on its place alone.
+    std::vector<std::thread> helpers;
+    int64_t count = std::max<int64_t>(std::thread::hardware_concurrency(), 1), each = (elements_ + count - 1) / count;
+    for (int64_t begin = 0; begin < elements_; begin += each)
+      helpers.emplace_back([&, begin] {
+        for (int64_t i = begin; i < std::min(begin + each, elements_); ++i)
+          fill(data_ + static_cast<size_t>(i) * sizeOf(dtype_), static_cast<uint64_t>(i));
+      });
+    for (std::thread &helper : helpers)
+      helper.join();
+    return;
   }
   withInteger(dtype_, [&](auto t) {
     using T = decltype(t);

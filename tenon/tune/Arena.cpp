@@ -50,6 +50,7 @@ Arena::Arena(const Kernel &kernel, const Arguments &arguments) {
     throw Error("kernel " + kernel.name() + " takes " + std::to_string(kinds.size()) + " run-time arguments, not " +
                 std::to_string(arguments.size()));
   findRegions(arguments);
+  offsets_.resize(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].isTensor()) {
       const auto *integer = std::get_if<int64_t>(&arguments[i].value());
@@ -65,7 +66,8 @@ Arena::Arena(const Kernel &kernel, const Arguments &arguments) {
       if (std::find(region.members.begin(), region.members.end(), i) != region.members.end()) {
         uintptr_t base = addressesOf(arguments[region.first].tensor()).first;
         addresses_.push_back(words_.size());
-        words_.push_back(static_cast<int64_t>(region.offset + (reinterpret_cast<uintptr_t>(tensor.data()) - base)));
+        offsets_[i] = region.offset + (reinterpret_cast<uintptr_t>(tensor.data()) - base);
+        words_.push_back(static_cast<int64_t>(offsets_[i]));
       }
     words_.insert(words_.end(), tensor.sizes().begin(), tensor.sizes().end());
     words_.insert(words_.end(), tensor.strides().begin(), tensor.strides().end());

@@ -31,6 +31,9 @@ public:
   /// The words that compiled code reads; those at addresses() count from the start of the arena.
   const std::vector<int64_t> &words() const { return words_; }
   const std::vector<size_t> &addresses() const { return addresses_; }
+  /// Where a tensor argument's first element is, from the start of the arena.
+  size_t offsetOf(size_t argument) const { return offsets_[argument]; }
+  std::byte *begin() const { return memory_; }
 
   /// Copies the arguments in and renews the guards.
   void load(const Arguments &arguments);
@@ -52,6 +55,7 @@ private:
   std::vector<std::string> names_; ///< of the arguments
   std::vector<int64_t> words_;
   std::vector<size_t> addresses_;
+  std::vector<size_t> offsets_; ///< by argument; 0 for a number
   size_t bytes_ = 0;
   int file_ = -1;
   std::byte *memory_ = nullptr;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -18,7 +19,7 @@ std::vector<double> shapeFeatures(const Arguments &arguments) {
           features.push_back(std::log2(static_cast<double>(size) + 1));
         last = size;
       }
-  features.resize(12); // as many for every shape: runs of equal sizes differ from shape to shape
+  features.resize(shapeFeatureCount); // as many for every shape: runs of equal sizes differ from shape to shape
   return features;
 }
 
@@ -55,6 +56,7 @@ std::vector<Experience> experienceFrom(const std::vector<TuneRecord> &records, c
     if (record.key.problem != except.problem || record.key.device != except.device)
       groups[{record.key.problem, record.key.device, record.key.compiler}].push_back(&record);
   std::vector<Experience> experience;
+  size_t number = 0;
   for (const auto &[name, group] : groups) {
     std::vector<double> times;
     for (const TuneRecord *record : group)
@@ -64,10 +66,15 @@ std::vector<Experience> experienceFrom(const std::vector<TuneRecord> &records, c
       continue; // too few to tell good from bad
     std::sort(times.begin(), times.end());
     double line = times[std::max<size_t>(times.size() / 10, 1) - 1] * 1.02;
-    for (const TuneRecord *record : group)
-      experience.push_back({asFloats(record->features),
-                            record->outcome.measured() && record->outcome.seconds <= line,
-                            100.0 / static_cast<double>(group.size())});
+    for (const TuneRecord *record : group) {
+      bool isMeasured = record->outcome.measured();
+      experience.push_back({asFloats(record->features), isMeasured && record->outcome.seconds <= line,
+                            100.0 / static_cast<double>(group.size()),
+                            isMeasured ? std::log2(record->outcome.seconds / times[0])
+                                       : std::numeric_limits<double>::infinity(),
+                            number});
+    }
+    ++number;
   }
   return experience;
 }

@@ -9,6 +9,8 @@
 
 namespace tenon::tuning {
 
+constexpr size_t shapeFeatureCount = 12;
+
 /// The shape: the logarithms of the sizes of all tensors, one after the other, each run of equal ones once.
 std::vector<double> shapeFeatures(const Arguments &arguments);
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 namespace tenon::tuning {
 namespace {
@@ -17,6 +18,18 @@ using Status = Outcome::Status;
 using Clock = std::chrono::steady_clock;
 
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// A unit in the last place of numbers from 1 to 2.
+double unitOf(DType type) {
+  switch (type) {
+  case DType::f64: return 0x1p-52;
+  case DType::f32: return 0x1p-23;
+  case DType::f16: return 0x1p-10;
+  case DType::bf16: return 0x1p-7;
+  case DType::f8e4m3: return 0x1p-3;
+  default: return 0x1p-2;
+  }
+}
 
 /// Hundreds of candidates are judged by the same reference: it is computed once.
 std::function<void(Arguments &)> onlyOnce(const std::function<void(Arguments &)> &function,
@@ -55,7 +68,7 @@ double floorSeconds(const Problem &problem, const LaunchOptions &options) {
 }
 
 Measurer::Measurer(const Kernel &kernel, const Space &space, const Problem &problem, const TuneOptions &options)
-    : kernel_(kernel), space_(space), problem_(problem), options_(options),
+    : kernel_(kernel), space_(space), problem_(problem), original_(problem), options_(options),
       floor_(options.floorSeconds == 0 ? floorSeconds(problem, options.launch) : options.floorSeconds) {
   problem_.reference = onlyOnce(problem.reference, problem.outputs);
   problem_.plain = onlyOnce(problem.plain, problem.outputs);
@@ -69,7 +82,9 @@ Workers &Measurer::workers() {
   arena_ = std::make_unique<Arena>(kernel_, problem_.arguments);
   Workers::Options options;
   options.command = options_.worker;
-  options.count = options_.workers ? options_.workers : std::clamp(thisMachine().processors, 1, 8);
+  // On the CPU candidates and compilers want the same cores, and memory.
+  int most = options_.launch.target == Target::cuda ? 16 : 8;
+  options.count = options_.workers ? options_.workers : std::clamp(thisMachine().processors, 1, most);
   options.memoryBytes = options_.memoryBytes ? options_.memoryBytes
                                              : std::max<uint64_t>(thisMachine().availableBytes / 2 / options.count,
                                                                   uint64_t(1) << 30);
@@ -77,7 +92,38 @@ Workers &Measurer::workers() {
   options.runSeconds = options_.runSeconds;
   options.useDiskCache = options_.launch.compile.useDiskCache;
   workers_ = std::make_unique<Workers>(options, *arena_, options_.launch.target, options_.launch.compile.device);
+  if (comparesWithFirst())
+    prepareComparison();
   return *workers_;
+}
+
+bool Measurer::comparesWithFirst() const {
+  using enum TuneOptions::Judging;
+  bool isPossible = problem_.inPlace.empty(); // launched again and again on its own result, it would be another problem
+  for (size_t output : problem_.outputs)
+    isPossible &= problem_.arguments[output].tensor().isContiguous();
+  if (options_.judging == first && !isPossible)
+    throw Error("candidates cannot be compared with the first one: an output is not contiguous, or an input too");
+  return isPossible && (options_.judging == first ||
+                        (options_.judging == automatic && options_.launch.target == Target::cuda));
+}
+
+void Measurer::prepareComparison() {
+  Comparison &comparison = comparison_.emplace();
+  for (auto *arena : {&comparison.first, &comparison.second, &comparison.wanted, &comparison.found})
+    *arena = std::make_unique<Arena>(kernel_, problem_.arguments);
+  comparison.first->load(Sandbox(problem_, /*alternate=*/false).arguments());
+  comparison.second->load(Sandbox(problem_, /*alternate=*/true).arguments());
+  std::vector<std::string> names;
+  for (const KernelParameter &parameter : kernel_.parameters())
+    if (parameter.kind != ParameterKind::param)
+      names.push_back(parameter.name);
+  for (size_t output : problem_.outputs) {
+    const Tensor &tensor = problem_.arguments[output].tensor();
+    comparison.outputs.push_back({arena_->offsetOf(output), tensor.elements(), tensor.dtype(), names[output]});
+  }
+  workers_->setImages({comparison.first.get(), comparison.second.get(), comparison.wanted.get(),
+                       comparison.found.get(), comparison.outputs});
 }
 
 Measurer::Traced &Measurer::trace(const Configuration &configuration) {
@@ -109,9 +155,11 @@ void Measurer::compile(const std::vector<Configuration> &configurations) {
       batch.push_back(&traced);
       jobs.push_back(&traced.job);
     }
-  std::vector<std::optional<Outcome>> failures = workers().compile(jobs);
-  for (size_t i = 0; i < batch.size(); ++i)
-    batch[i]->failure = failures[i];
+  std::vector<Workers::Compiled> compiled = workers().compile(jobs);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    batch[i]->failure = compiled[i].failure;
+    batch[i]->compileSeconds = compiled[i].seconds;
+  }
 }
 
 Verdict Measurer::verifyIn(const Job &job, const Problem &problem, std::vector<Tensor> *outputs, double *seconds) {
@@ -132,8 +180,9 @@ Verdict Measurer::verifyIn(const Job &job, const Problem &problem, std::vector<T
 Outcome Measurer::measure(const Configuration &configuration) {
   auto start = Clock::now();
   Traced &traced = trace(configuration);
-  Outcome outcome = traced.failure ? *traced.failure : judge(traced);
-  outcome.cost = secondsSince(start);
+  workers();
+  Outcome outcome = traced.failure ? *traced.failure : comparison_ ? examine(traced) : judge(traced);
+  outcome.cost = secondsSince(start) + traced.compileSeconds;
   if (outcome.measured() && (best_ == 0 || outcome.seconds < best_))
     best_ = outcome.seconds;
   return outcome;
@@ -147,7 +196,8 @@ Outcome Measurer::judge(const Traced &traced) {
     if (!verdict.passed)
       return Outcome::failed(Status::wrong, verdict.reason);
     Outcome outcome;
-    if (best_ > 0 && once > 10 * best_) {
+    // By the host's clock, launching a kernel on a device and waiting for it takes longer than many kernels do.
+    if (best_ > 0 && once > 10 * best_ && options_.launch.target != Target::cuda) {
       // Not worth more of the budget: it is slow, however exactly one knows how slow.
       outcome.status = Status::measured;
       outcome.seconds = outcome.median = once;
@@ -155,16 +205,101 @@ Outcome Measurer::judge(const Traced &traced) {
     } else {
       timeAndCheck(traced.job, outputs, outcome);
     }
-    if (outcome.measured() && floor_ > 0 && outcome.seconds < floor_)
-      return Outcome::failed(Status::tooFast, "a launch took " + std::to_string(outcome.seconds * 1e6) +
-                                                  " us, and this machine cannot do the work in less than " +
-                                                  std::to_string(floor_ * 1e6) + " us");
-    return outcome;
+    return notTooFast(outcome);
   } catch (const Workers::Failure &failure) {
     return failure.outcome;
   } catch (const Error &error) { // a guard was written to
     return Outcome::failed(Status::wrong, error.what());
   }
+}
+
+Outcome Measurer::notTooFast(const Outcome &outcome) const {
+  if (!outcome.measured() || floor_ <= 0 || outcome.seconds >= floor_)
+    return outcome;
+  return Outcome::failed(Status::tooFast, "a launch took " + std::to_string(outcome.seconds * 1e6) +
+                                              " us, and this machine cannot do the work in less than " +
+                                              std::to_string(floor_ * 1e6) + " us");
+}
+
+//===--- By comparison with the first -----------------------------------------------------------------------------===//
+
+Outcome Measurer::examine(const Traced &traced) {
+  Comparison &comparison = *comparison_;
+  Workers::ExamineRequest request;
+  request.seconds = options_.timingSeconds;
+  request.deterministic = problem_.deterministic;
+  // Not worth more of the budget: it is slow, however exactly one knows how slow.
+  request.slow = best_ > 0 ? 3 * best_ : 0;
+  try {
+    if (comparison.tolerances.empty()) {
+      workers().examine(traced.job, request); // runs it and shows what it left
+      if (auto complaint = accept())
+        return Outcome::failed(Status::wrong, *complaint);
+    }
+    request.hasWanted = true;
+    request.tolerances = comparison.tolerances;
+    request.relatives = comparison.relatives;
+    return notTooFast(workers().examine(traced.job, request));
+  } catch (const Workers::Failure &failure) {
+    return failure.outcome;
+  }
+}
+
+std::vector<Verdict> Measurer::verdictsOf(const Problem &problem, const Arena &arena) const {
+  Arguments got = problem.arguments;
+  for (size_t output : problem.outputs) {
+    const Tensor &tensor = problem.arguments[output].tensor();
+    size_t bytes = static_cast<size_t>(tensor.elements()) * sizeOf(tensor.dtype());
+    got[output] = Tensor::borrow(arena.begin() + arena.offsetOf(output), bytes, tensor.dtype(), tensor.sizes());
+  }
+  std::vector<Arguments> samples = options_.samples ? options_.samples(got) : std::vector<Arguments>{got};
+  std::vector<Verdict> verdicts;
+  for (size_t output : problem.outputs) {
+    std::optional<Verdict> closest; // to failing
+    for (const Arguments &sample : samples) {
+      Problem part = problem;
+      part.outputs = {output};
+      for (size_t i = 0; i < sample.size(); ++i)
+        part.arguments[i] = sample[i].isTensor() ? Argument(sample[i].tensor().clone()) : sample[i];
+      Verdict verdict = verify(part, [&](const Arguments &arguments) {
+        arguments[output].tensor().copyFrom(part.arguments[output].tensor());
+      });
+      bool isCloser = !closest || verdict.allowed - verdict.error < closest->allowed - closest->error;
+      if (closest && !closest->passed)
+        continue;
+      if (!verdict.passed || isCloser)
+        closest = verdict;
+    }
+    verdicts.push_back(*closest);
+  }
+  return verdicts;
+}
+
+/// Judges what the candidate in question left; if it is right, the others are compared with it from now on. With `e`
+/// its error and `a` what the rule allows, what differs from it by no more than a - e is right by the rule. Two right
+/// results may still differ by a unit in the last place of each element, whatever the largest that was sampled.
+std::optional<std::string> Measurer::accept() {
+  Comparison &comparison = *comparison_;
+  std::vector<Verdict> verdicts = verdictsOf(original_, *comparison.found);
+  for (const Verdict &verdict : verdicts)
+    if (!verdict.passed)
+      return verdict.reason;
+  std::memcpy(comparison.wanted->begin(), comparison.found->begin(), comparison.found->bytes());
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    comparison.tolerances.push_back(verdicts[i].allowed - verdicts[i].error);
+    comparison.relatives.push_back(unitOf(comparison.outputs[i].dtype));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Measurer::checkBySamples(const Job &job, const Problem &problem) {
+  Sandbox sandbox(problem, /*alternate=*/false);
+  arena_->load(sandbox.arguments());
+  workers().run(job);
+  for (const Verdict &verdict : verdictsOf(problem, *arena_))
+    if (!verdict.passed)
+      return verdict.reason;
+  return std::nullopt;
 }
 
 void Measurer::timeAndCheck(const Job &job, const std::vector<Tensor> &outputs, Outcome &outcome) {
@@ -206,11 +341,18 @@ std::optional<Outcome> Measurer::check(const Configuration &configuration, const
   if (traced.failure)
     return traced.failure;
   workers();
+  auto wrong = [&](const std::string &why) {
+    return Outcome::failed(Status::wrong, "on " + problem.label + " with other values: " + why);
+  };
   try {
+    if (comparison_) {
+      auto complaint = checkBySamples(traced.job, problem);
+      return complaint ? std::optional(wrong(*complaint)) : std::nullopt;
+    }
     Verdict verdict = verifyIn(traced.job, problem, nullptr, nullptr);
     if (verdict.passed)
       return std::nullopt;
-    return Outcome::failed(Status::wrong, "on " + problem.label + " with other values: " + verdict.reason);
+    return wrong(verdict.reason);
   } catch (const Workers::Failure &failure) {
     return failure.outcome;
   } catch (const Error &error) {

@@ -35,19 +35,36 @@ private:
     Job job;
     std::string program;
     std::optional<Outcome> failure; ///< it cannot even be compiled
+    double compileSeconds = 0;
   };
   Traced &trace(const Configuration &configuration);
   Workers &workers();
   Outcome judge(const Traced &traced);
+  Outcome examine(const Traced &traced);
+  std::optional<std::string> accept();
+  bool comparesWithFirst() const;
+  void prepareComparison();
+  /// Of each output of the problem as it lies in an arena, by samples where there are some.
+  std::vector<Verdict> verdictsOf(const Problem &problem, const Arena &arena) const;
+  std::optional<std::string> checkBySamples(const Job &job, const Problem &problem);
+  Outcome notTooFast(const Outcome &outcome) const;
   Verdict verifyIn(const Job &job, const Problem &problem, std::vector<Tensor> *outputs, double *seconds);
   void timeAndCheck(const Job &job, const std::vector<Tensor> &outputs, Outcome &outcome);
 
   const Kernel &kernel_;
   const Space &space_;
-  Problem problem_; ///< its references computed once
+  Problem problem_;  ///< its references computed once
+  Problem original_; ///< for samples of it, each with references of its own
   const TuneOptions &options_;
   double floor_;
   std::unique_ptr<Arena> arena_;
+  /// Where only the first candidate is judged by the reference.
+  struct Comparison {
+    std::unique_ptr<Arena> first, second, wanted, found;
+    std::vector<OutputPlace> outputs;
+    std::vector<double> tolerances, relatives; ///< once there is something to compare with
+  };
+  std::optional<Comparison> comparison_;
   std::unique_ptr<Workers> workers_;
   std::map<Configuration, Traced> traced_;
   double best_ = 0;

@@ -6,6 +6,7 @@
 #include "tenon/measure/Machine.h"
 #include "tenon/measure/MeasuredCeilings.h"
 #include "tenon/model/Cost.h"
+#include "tenon/tune/ModelFactors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,9 +14,13 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace tenon {
 namespace {
+
+/// Kinds of instances that are told apart: enough for an order, in microseconds.
+constexpr int64_t countedClasses = 60;
 
 double logOf(double value) { return std::log2(std::max(value, 1e-30) + 1); }
 
@@ -31,8 +36,11 @@ public:
   ModelRanker(const Kernel &kernel, const Space &space, const Arguments &arguments, const LaunchOptions &options,
               const model::Ceilings &ceilings)
       : kernel_(kernel), space_(space), arguments_(arguments), options_(options), ceilings_(ceilings),
-        words_(jit::argumentWords(kernel, arguments, space.apply(first(), options))) {
-    fit();
+        words_(jit::argumentWords(kernel, arguments, space.apply(first(), options))) {}
+
+  void setFactors(const ModelFactors &factors) {
+    factors_ = factors;
+    narrowed_.clear();
   }
 
   Prediction predict(const Configuration &configuration) const override {
@@ -43,24 +51,8 @@ public:
       prediction.refusal = counted.refusal;
       return prediction;
     }
-    bool isMasked = counted.counts.executed.flops() > 1.0001 * counted.counts.useful.flops();
-    model::Ceilings ceilings = ceilingsFor(configuration, isMasked);
-    model::Configuration shape;
-    shape.stages = static_cast<int>(configuration.get("stages", options_.compile.stages));
-    shape.cluster = static_cast<int>(std::max<int64_t>(configuration.get("cluster", options_.compile.cluster), 1));
-    if (ceilings.isGpu) {
-      shape.block = model::guessBlock(counted.counts,
-                                      static_cast<int>(configuration.get("warps", options_.compile.warps)));
-      shape.block.sharedBytes = static_cast<int64_t>(counted.counts.loopLoadBytes * std::max(shape.stages, 1));
-    }
-    model::Cost cost = model::cost(counted.plan, words_, counted.counts, ceilings, shape);
-    prediction.seconds = cost.seconds;
-    prediction.refusal = cost.refusal;
-    prediction.boundBy = cost.boundBy;
-    for (const model::Cost::Term &term : cost.terms)
-      prediction.terms.push_back({term.resource, term.seconds});
-    if (!ceilings.isGpu)
-      addTiles(prediction, counted.counts, ceilings, cost.balance);
+    double balance = ceilings_.isGpu ? predictOnGpu(prediction, counted.counts, configuration)
+                                     : predictOnCpu(prediction, counted, configuration);
     const model::Counts &counts = counted.counts;
     double useful = counts.useful.flops(), bytes = counts.bytes();
     prediction.features = {logOf(counts.instances),
@@ -69,7 +61,7 @@ public:
                            logOf(counts.loopIterations),
                            useful > 0 ? counts.executed.flops() / useful : 1,
                            bytes > 0 ? logOf(counts.requestedBytes() / bytes) : 0,
-                           cost.balance};
+                           balance};
     return prediction;
   }
 
@@ -79,6 +71,35 @@ private:
     model::Counts counts;
     std::string refusal;
   };
+
+  /// Returns how much of the device the rounds of blocks fill.
+  double predictOnGpu(Prediction &prediction, const model::Counts &counts, const Configuration &configuration) const {
+    model::GpuShape shape;
+    const CompileOptions &given = options_.compile;
+    shape.warps = static_cast<int>(configuration.get("warps", given.warps));
+    shape.cluster = static_cast<int>(std::max<int64_t>(configuration.get("cluster", given.cluster), 1));
+    shape.stages = static_cast<int>(configuration.get("stages", given.stages));
+    shape.split = static_cast<int>(std::max<int64_t>(configuration.get("split", given.split), 1));
+    model::GpuCost cost = model::gpuCost(counts, ceilings_, shape, factors_);
+    prediction.seconds = cost.seconds;
+    for (model::GpuCost::Part &part : cost.parts)
+      prediction.terms.push_back({std::move(part.name), part.seconds});
+    prediction.boundBy = prediction.terms.front().name;
+    return counts.instances * shape.split / (cost.rounds * cost.blocks * ceilings_.processors);
+  }
+
+  double predictOnCpu(Prediction &prediction, const Counted &counted, const Configuration &configuration) const {
+    bool isMasked = counted.counts.executed.flops() > 1.0001 * counted.counts.useful.flops();
+    const model::Ceilings &ceilings = ceilingsFor(configuration, isMasked);
+    model::Cost cost = model::cost(counted.plan, words_, counted.counts, ceilings);
+    prediction.seconds = cost.seconds;
+    prediction.refusal = cost.refusal;
+    prediction.boundBy = cost.boundBy;
+    for (model::Cost::Term &term : cost.terms)
+      prediction.terms.push_back({std::move(term.resource), term.seconds});
+    addTiles(prediction, counted.counts, ceilings, cost.balance);
+    return cost.balance;
+  }
 
   /// The first value of everything.
   Configuration first() const {
@@ -92,38 +113,71 @@ private:
     return jit::countPlan(kernel_, arguments_, space_.apply(configuration, options_));
   }
 
-  /// A few traces, from which all others follow where the integers of the kernel are linear in its Params.
-  void fit() {
+  /// The values of the kernel's Params, in the order of the space.
+  std::vector<int64_t> paramsOf(const Configuration &configuration) const {
+    std::vector<int64_t> values;
+    for (const Space::Dimension &dimension : space_.dimensions())
+      if (!dimension.isOption)
+        values.push_back(configuration[dimension.name]);
+    return values;
+  }
+
+  /// Tiles of size 1 are special: what broadcasts them along that dimension is not there. So which Params are 1 decides
+  /// about the program, and the others only about numbers in it.
+  static std::vector<bool> onesOf(const std::vector<int64_t> &params) {
+    std::vector<bool> ones;
+    for (int64_t value : params)
+      ones.push_back(value == 1);
+    return ones;
+  }
+
+  /// A few traces of the configuration's kind, from which all others follow where the integers of the kernel are linear
+  /// in its Params.
+  std::optional<model::ParametricPlan> fit(Configuration base) const {
     std::vector<model::ParametricPlan::Sample> samples;
     auto add = [&](const Configuration &configuration) {
       samples.push_back({space_.apply(configuration, options_).params, trace(configuration)});
     };
     try {
-      Configuration base = first(), far = base;
+      Configuration far = base;
       add(base);
-      for (const Space::Dimension &dimension : space_.dimensions())
-        if (!dimension.isOption && dimension.values.size() > 1) {
-          Configuration other = base;
-          other.set(dimension.name, dimension.values[1]);
-          add(other);
-          far.set(dimension.name, dimension.values.back());
+      for (const Space::Dimension &dimension : space_.dimensions()) {
+        if (dimension.isOption || base[dimension.name] == 1)
+          continue;
+        int64_t last = base[dimension.name];
+        for (int64_t value : dimension.values) {
+          if (value == 1 || value == base[dimension.name])
+            continue;
+          if (last == base[dimension.name]) {
+            Configuration other = base;
+            other.set(dimension.name, value);
+            add(other);
+          }
+          last = value;
         }
-      if (samples.size() > 1)
+        far.set(dimension.name, last);
+      }
+      if (samples.size() > 2)
         add(far);
-      parametric_ = model::ParametricPlan::fit(samples);
+      return model::ParametricPlan::fit(samples);
     } catch (const Error &) { // a kernel that refuses some values while it is traced: each is traced on its own
+      return std::nullopt;
     }
   }
 
   const Counted &countsOf(const Configuration &configuration) const {
-    Params params = space_.apply(configuration, options_).params;
+    std::vector<int64_t> params = paramsOf(configuration);
     auto [found, isNew] = counted_.try_emplace(params);
     Counted &counted = found->second;
     if (!isNew)
       return counted;
+    auto [plan, isFirst] = plans_.try_emplace(onesOf(params));
+    if (isFirst)
+      plan->second = fit(configuration);
     try {
-      counted.plan = parametric_ ? parametric_->at(params) : trace(configuration);
-      counted.counts = counted.plan.count(words_);
+      counted.plan = plan->second ? plan->second->at(space_.apply(configuration, options_).params)
+                                  : trace(configuration);
+      counted.counts = counted.plan.count(words_, countedClasses);
       counted.refusal = counted.counts.refusal;
     } catch (const Error &error) {
       counted.refusal = error.what();
@@ -132,15 +186,18 @@ private:
   }
 
   /// See the header.
-  static void addTiles(Prediction &prediction, const model::Counts &counts, const model::Ceilings &ceilings,
-                       double balance) {
+  void addTiles(Prediction &prediction, const model::Counts &counts, const model::Ceilings &ceilings,
+                double balance) const {
     if (ceilings.levels.size() < 3 || !prediction.refusal.empty())
       return;
     const model::Ceilings::Level &first = ceilings.levels[0], &second = ceilings.levels[1];
     double perCore = first.bytes / ceilings.processors;
     double carriedBytes = std::max(0.0, counts.liveTileBytes - counts.loopLoadBytes);
-    double carried = counts.loopIterations > 1 ? 2 * counts.instances * counts.loopIterations * carriedBytes : 0;
-    double tiles = counts.requestedBytes() / second.readBytesPerSecond +
+    double carried =
+        counts.loopIterations > 1 ? factors_.carried * counts.instances * counts.loopIterations * carriedBytes : 0;
+    bool isClose = counts.loopIterations <= 1 && 2 * counts.liveTileBytes <= perCore;
+    const model::Ceilings::Level &holding = isClose ? first : second;
+    double tiles = factors_.again * counts.requestedBytes() / holding.readBytesPerSecond +
                    carried / (carriedBytes <= perCore ? first : second).copyBytesPerSecond;
     tiles /= std::max(balance, 1e-6);
     double memory = 0, launch = 0, work = tiles;
@@ -153,8 +210,8 @@ private:
       else if (term.name != shared)
         work += term.seconds;
     double overlap = counts.loopIterations > 1 ? 1 : 1 / (1 + counts.liveTileBytes / perCore);
-    prediction.seconds = launch + std::max(memory, work) + 0.3 * (1 - overlap) * std::min(memory, work) +
-                         1e-7 * counts.instances / ceilings.processors;
+    prediction.seconds = launch + std::max(memory, work) + factors_.serial * (1 - overlap) * std::min(memory, work) +
+                         factors_.instance * counts.instances / ceilings.processors;
     prediction.terms.push_back({"tiles", tiles});
     std::stable_sort(prediction.terms.begin(), prediction.terms.end(),
                      [](const Prediction::Term &a, const Prediction::Term &b) { return a.seconds > b.seconds; });
@@ -162,11 +219,13 @@ private:
   }
 
   /// Of the threads and the vectors that the configuration uses.
-  model::Ceilings ceilingsFor(const Configuration &configuration, bool isMasked) const {
-    model::Ceilings ceilings = ceilings_;
-    if (ceilings.isGpu)
-      return ceilings;
+  const model::Ceilings &ceilingsFor(const Configuration &configuration, bool isMasked) const {
     auto threads = static_cast<int>(configuration.get("threads", options_.threads));
+    int64_t bits = configuration.get("vector_bits", 512);
+    auto [found, isNew] = narrowed_.try_emplace({threads, bits, isMasked}, ceilings_);
+    model::Ceilings &ceilings = found->second;
+    if (!isNew)
+      return ceilings;
     double share = 1;
     if (threads > 0 && threads < ceilings.processors) {
       share = static_cast<double>(threads) / ceilings.processors;
@@ -174,10 +233,12 @@ private:
     }
     // Half the vector does half the work. Where a tile hangs over an edge, only AVX-512 has instructions for part of a
     // vector; and without fused multiply-adds a function like exp takes many times as long.
-    int64_t bits = configuration.get("vector_bits", 512);
     double width = static_cast<double>(bits) / 512;
-    double plain = bits >= 512 ? 1 : (bits >= 256 ? 0.6 : 0.3) * (isMasked ? 0.4 : 1);
-    double special = bits >= 512 ? 1 : bits >= 256 ? (isMasked ? 0.25 : 0.75) : 0.035;
+    const ModelFactors &f = factors_;
+    double plain = bits >= 512 ? 1 : (bits >= 256 ? f.half : f.quarter) * (isMasked ? f.masked : 1);
+    double special = bits >= 512   ? 1
+                     : bits >= 256 ? f.specialHalf * (isMasked ? f.specialMasked : 1)
+                                   : f.specialQuarter;
     for (model::Ceilings::Level &level : ceilings.levels) {
       bool isMemory = &level == &ceilings.levels.back();
       // Some of the cores nearly saturate memory.
@@ -200,8 +261,10 @@ private:
   LaunchOptions options_;
   model::Ceilings ceilings_;
   std::vector<int64_t> words_;
-  std::optional<model::ParametricPlan> parametric_;
-  mutable std::map<Params, Counted> counted_;
+  ModelFactors factors_;
+  mutable std::map<std::vector<bool>, std::optional<model::ParametricPlan>> plans_; ///< by which Params are 1
+  mutable std::map<std::vector<int64_t>, Counted> counted_;                          ///< by the Params
+  mutable std::map<std::tuple<int64_t, int64_t, bool>, model::Ceilings> narrowed_;   ///< by threads, vectors, masks
 };
 
 } // namespace
@@ -209,6 +272,28 @@ private:
 std::unique_ptr<Ranker> modelRanker(const Kernel &kernel, const Space &space, const Arguments &arguments,
                                     const LaunchOptions &options, const model::Ceilings &ceilings) {
   return std::make_unique<ModelRanker>(kernel, space, arguments, options, ceilings);
+}
+
+void setFactors(Ranker &ranker, const ModelFactors &factors) {
+  dynamic_cast<ModelRanker &>(ranker).setFactors(factors);
+}
+
+std::vector<ModelFactors::Named> ModelFactors::cpu() {
+  using F = ModelFactors;
+  return {{"instance", &F::instance},         {"serial", &F::serial},
+          {"again", &F::again},               {"carried", &F::carried},
+          {"half", &F::half},                 {"quarter", &F::quarter},
+          {"masked", &F::masked},             {"special_half", &F::specialHalf},
+          {"special_quarter", &F::specialQuarter}, {"special_masked", &F::specialMasked}};
+}
+
+std::vector<ModelFactors::Named> ModelFactors::gpu() {
+  using F = ModelFactors;
+  return {{"crossed", &F::crossed}, {"plain", &F::plain},     {"lone", &F::lone},
+          {"load", &F::load},       {"latency", &F::latency}, {"straddling", &F::straddling},
+          {"step", &F::step},       {"dependent", &F::dependent}, {"begin", &F::begin},
+          {"end", &F::end},         {"sharing", &F::sharing}, {"barrier", &F::barrier},
+          {"word", &F::word},       {"cluster", &F::cluster}};
 }
 
 std::unique_ptr<Ranker> defaultRanker(const Kernel &kernel, const Space &space, const Arguments &arguments,

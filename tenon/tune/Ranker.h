@@ -38,14 +38,15 @@ public:
 /// The model of tenon/model (Cost.h has the formula) for every configuration of a space: the kernel is traced a few
 /// times, and counted for all other values of its Params without tracing it again.
 ///
-/// On the CPU, what the code generator makes of tiles is added; the model's terms are for any code:
+/// On a GPU, model/GpuCost.h has the formula. On the CPU, what the code generator makes of tiles is added to Cost.h's;
+/// the model's terms are for any code (the numbers are in ModelFactors.h):
 ///
 ///     tiles    bytes that the instances request / bandwidth of L2, since operands of a dot are packed and rows of a
 ///     tile
 ///              gone over again; plus, for a tile that a loop carries, its bytes twice a step / bandwidth of the cache
 ///              that holds it
 ///     work     the operations' terms + tiles
-///     seconds  launch + max(memory, work) + 0.3 (1 - overlap) min(memory, work) + 0.1 us an instance of a thread
+///     seconds  launch + max(memory, work) + serial (1 - overlap) min(memory, work) + `instance` for each of a thread
 ///     overlap  1 in a loop, whose next loads run while this step is computed; else 1 / (1 + live tile bytes / L1): a
 ///              small tile's loads run while its neighbour is computed, a large one is loaded, computed, then stored
 std::unique_ptr<Ranker> modelRanker(const Kernel &kernel, const Space &space, const Arguments &arguments,

@@ -32,6 +32,7 @@ constexpr Option options[] = {
     {"cluster", [](LaunchOptions &o, int64_t value) { o.compile.cluster = static_cast<int>(value); }},
     {"stages", [](LaunchOptions &o, int64_t value) { o.compile.stages = static_cast<int>(value); }},
     {"split", [](LaunchOptions &o, int64_t value) { o.compile.split = static_cast<int>(value); }},
+    {"stagger", [](LaunchOptions &o, int64_t value) { o.compile.stagger = static_cast<int>(value); }},
 };
 
 const Option *findOption(std::string_view name) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/tune/Strategy.h"
 
+#include "tenon/tune/Transfer.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -53,30 +55,31 @@ Strategy::Strategy(std::vector<Candidate> candidates, StrategyOptions options, s
     return;
   std::stable_sort(order_.begin(), order_.end(),
                    [&](size_t a, size_t b) { return candidates_[a].predicted < candidates_[b].predicted; });
+  if (options_.policy == TunePolicy::quick)
+    mixTies();
   size_t width = candidates_.empty() ? 0 : candidates_[0].features.size();
   std::erase_if(experience_, [&](const Experience &one) { return one.features.size() != width; });
   if (experience_.empty())
     return;
-  // In turn: what was good elsewhere, and what the model likes here. Where the learner cannot tell candidates apart,
-  // the model's order stays.
-  BoostedTrees trees;
-  std::vector<BoostedTrees::Sample> samples;
-  for (const Experience &one : experience_)
-    samples.push_back({one.features, one.good, one.weight});
-  trees.fit(samples);
-  std::vector<double> likely;
-  for (const Candidate &candidate : candidates_)
-    likely.push_back(trees.probability(candidate.features));
-  std::vector<size_t> learnt = order_, merged;
-  std::stable_sort(learnt.begin(), learnt.end(), [&](size_t a, size_t b) { return likely[a] > likely[b]; });
-  std::vector<bool> taken(order_.size());
-  for (size_t i = 0; i < order_.size(); ++i)
-    for (size_t candidate : {learnt[i], order_[i]})
-      if (!taken[candidate]) {
-        taken[candidate] = true;
-        merged.push_back(candidate);
-      }
-  order_ = std::move(merged);
+  std::vector<double> slowness = slownessFrom(experience_, candidates_);
+  if (slowness.empty())
+    return;
+  // The model's first choice stays the first: it knows this shape, and whoever learnt from others does not.
+  std::stable_sort(order_.begin() + 1, order_.end(), [&](size_t a, size_t b) { return slowness[a] < slowness[b]; });
+}
+
+/// The first eight stay. Behind them the order within what the model cannot tell apart is drawn: otherwise the sixteen
+/// would be neighbours, alike in whatever the model does not know.
+void Strategy::mixTies() {
+  constexpr size_t kept = 8;
+  constexpr double ties = 0.05;
+  if (order_.size() <= kept)
+    return;
+  double least = std::max(candidates_[order_[0]].predicted, 1e-12);
+  std::vector<std::pair<double, uint64_t>> keys(candidates_.size());
+  for (size_t candidate : order_)
+    keys[candidate] = {std::floor(std::log(candidates_[candidate].predicted / least) / ties), nextRandom(random_)};
+  std::sort(order_.begin() + kept, order_.end(), [&](size_t a, size_t b) { return keys[a] < keys[b]; });
 }
 
 double Strategy::randomUnit() { return static_cast<double>(nextRandom(random_) >> 11) * 0x1p-53; }

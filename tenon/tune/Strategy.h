@@ -25,6 +25,8 @@ struct Experience {
   std::vector<float> features;
   bool good = false; ///< within the best tenth there
   double weight = 1;
+  double slowness = 0; ///< doublings of the best time there; infinite: it failed
+  size_t group = 0;    ///< the same for what belongs to one shape on one device
 };
 
 struct StrategyOptions {
@@ -37,9 +39,9 @@ struct StrategyOptions {
 };
 
 /// The plan:
-///   1. In the model's order: the best few. With experience, in turn with the order of a learner that was taught by it.
-///      Of what `full` begins with, a quarter is drawn at random: a model that is wrong must not be all there is to
-///      learn from.
+///   1. In the model's order: the best few, of `quick` the second eight in no order within 5%. With experience, behind
+///      the model's first choice in the order of what was fast elsewhere (Transfer.h). Of what `full` begins with, a
+///      quarter is drawn at random: a model that is wrong must not be all there is to learn from.
 ///   2. `full`: after each batch a BoostedTrees learns from everything so far "is this within the best tenth?", where a
 ///      failure is a no. The next batch: the likeliest neighbour of the best one (one step along one dimension), the
 ///      likeliest of all not yet tried, and now and then one at random.
@@ -58,6 +60,7 @@ public:
   size_t tried() const { return told_.size(); }
 
 private:
+  void mixTies();
   std::vector<size_t> learned(size_t count);
   bool isNeighbour(size_t a, size_t b) const;
   size_t drawn();

@@ -373,6 +373,11 @@ TuneKey tuneKeyOf(const Kernel &kernel, const Space &space, const Arguments &arg
       add(name + "=" + std::to_string(value));
   if (options.threads && !isTuned("threads"))
     add("threads=" + std::to_string(options.threads));
+  const CompileOptions &compile = options.compile;
+  for (auto [name, value] : {std::pair("warps", compile.warps), {"cluster", compile.cluster},
+                             {"stages", compile.stages}, {"split", compile.split}})
+    if (value && !isTuned(name))
+      add(std::string(name) + "=" + std::to_string(value));
   if (options.compile.isa != "native" && !isTuned("vector_bits"))
     add("isa=" + options.compile.isa);
   key.target = nameOf(options.target);

@@ -55,6 +55,18 @@ struct TuneOptions {
   /// Further problems of the same shapes, with other values: the winner must be right on these, too.
   std::vector<Problem> checks;
 
+  /// Who is judged by the reference: each candidate, or the first one, and the others by comparison with what it left
+  /// (tune/Examination.h). The reference of a large problem takes many times as long as all candidates together.
+  enum class Judging : unsigned char {
+    automatic, ///< the first one on a CUDA device, where the outputs are contiguous; elsewhere each
+    each,
+    first,
+  };
+  Judging judging = Judging::automatic;
+  /// Smaller problems whose outputs are parts of this one's: where given, the first candidate is judged by these.
+  /// Slices of the arguments, say every 61st row of a matrix and of what is computed from it.
+  std::function<std::vector<Arguments>(const Arguments &)> samples;
+
   std::function<void(const TuneProgress &)> progress;
   std::function<bool()> stop; ///< asked between candidates; what was found is kept
 };

@@ -5,6 +5,8 @@
 #include "tenon/measure/Bench.h"
 #include "tenon/measure/Machine.h"
 #include "tenon/tune/Arena.h"
+#include "tenon/tune/Compare.h"
+#include "tenon/tune/Examination.h"
 #include "tenon/tune/TileProgram.h"
 
 #include <nlohmann/json.hpp>
@@ -47,10 +49,12 @@ public:
   }
   size_t count() const { return sets_.size(); }
   std::byte *begin(size_t set) const { return static_cast<std::byte *>(sets_[set].data()); }
+  const Tensor &bytes(size_t set) const { return sets_[set]; }
 
-  void fill() const {
+  void fill() const { fill(shared()); }
+  void fill(const Tensor &image) const {
     for (const Tensor &set : sets_)
-      set.copyFrom(shared());
+      set.copyFrom(image);
   }
   void copyOut(size_t set) const { shared().copyFrom(sets_[set]); }
   /// The first set that differs from the first one.
@@ -86,6 +90,8 @@ public:
       return run(question);
     if (what == "time")
       return time(question);
+    if (what == "examine")
+      return examine(question);
     if (what == "forget") {
       jobs_.clear();
       return Json::object();
@@ -106,11 +112,14 @@ private:
     words_ = question.at("words").get<std::vector<int64_t>>();
     addresses_ = question.at("addresses").get<std::vector<size_t>>();
     sets_.reset();
+    examination_.reset();
+    images_ = question.value("images", Json());
     arena_.emplace(question.at("arena").get<std::string>(), question.at("bytes").get<size_t>());
     memoryBytes_ = question.at("memory");
 #if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
     rlimit limit{};
-    if (memoryBytes_ && ::getrlimit(RLIMIT_DATA, &limit) == 0) {
+    // The driver of a device maps many times what it uses.
+    if (memoryBytes_ && target_ != Target::cuda && ::getrlimit(RLIMIT_DATA, &limit) == 0) {
       limit.rlim_cur = std::min<rlim_t>(memoryBytes_, limit.rlim_max);
       ::setrlimit(RLIMIT_DATA, &limit);
     }
@@ -130,6 +139,8 @@ private:
     options.cluster = question.at("cluster");
     options.stages = question.at("stages");
     options.split = question.at("split");
+    options.stagger = question.at("stagger");
+    options.without = question.at("without");
     options.useDiskCache = question.at("disk_cache");
     if (target_ == Target::cuda)
       options.gpu = cudaProperties(device_).architecture();
@@ -163,7 +174,8 @@ private:
       run();
   }
 
-  /// So many copies that a launch finds its arguments in memory and not in the cache, as it would in a program.
+  /// So many copies that a launch finds its arguments in memory and not in the cache, as it would in a program. Two at
+  /// least: what two launches leave is compared.
   Sets &sets() {
     if (!sets_) {
       size_t each = std::max<size_t>(arena_->bytes(), 1), cache = 0;
@@ -171,9 +183,9 @@ private:
         cache = thisMachine().lastLevelCacheBytes();
       else if (target_ == Target::cuda)
         cache = static_cast<size_t>(cudaProperties(device_).l2Bytes);
-      size_t wanted = each > 2 * cache ? 1 : 2 * cache / each + 2;
+      size_t wanted = each > 2 * cache ? 2 : 2 * cache / each + 2;
       if (target_ == Target::cpu && memoryBytes_)
-        wanted = std::clamp<size_t>(wanted, 1, std::max<size_t>(memoryBytes_ / 2 / each, 1));
+        wanted = std::clamp<size_t>(wanted, 2, std::max<size_t>(memoryBytes_ / 2 / each, 2));
       sets_.emplace(*arena_, target_, device_, std::min<size_t>(wanted, 512));
     }
     return *sets_;
@@ -221,9 +233,65 @@ private:
     }
     Json answers = Json::array();
     for (const Timing &timing : timings)
-      answers.push_back(
-          {{"median", timing.seconds.median}, {"fastest", timing.fastest}, {"trials", timing.trials}});
+      answers.push_back(toJson(timing));
     return {{"timings", answers}, {"sets", copies.count()}};
+  }
+
+  /// See Examination.h.
+  Json examine(const Json &question) {
+    const Job &one = job(question.at("job"));
+    if (!examination_)
+      examination_.emplace(images_, arena_->bytes(), target_ == Target::cuda ? Device::cuda(device_) : Device::cpu());
+    Examination &exam = *examination_;
+    Sets &copies = sets();
+    bool isDeterministic = question.at("deterministic");
+    auto complain = [](const Examination::Complaint &complaint, const char *when = "") {
+      return Json{{"wrong", when + complaint.text}, {"damaged", complaint.damaged}};
+    };
+    double once = 0;
+    const Tensor *starts[2] = {&exam.first(), &exam.second()};
+    for (size_t run = 0; run < 2; ++run) {
+      copies.bytes(run).copyFrom(*starts[run]);
+      std::vector<int64_t> words = wordsAt(copies.begin(run));
+      auto start = std::chrono::steady_clock::now();
+      launch(one, words);
+      once = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (auto complaint = exam.damage(copies.bytes(run), *starts[run]))
+        return complain(*complaint);
+    }
+    if (isDeterministic)
+      if (auto complaint = exam.difference(copies.bytes(0), copies.bytes(1)))
+        return complain(*complaint);
+    Timing timing{"", {once, once, once}, once, 1, 1, true};
+    if (!question.at("wanted").get<bool>()) {
+      exam.show(copies.bytes(0));
+      return toJson(timing);
+    }
+    auto tolerances = question.at("tolerances").get<std::vector<double>>();
+    auto relatives = question.at("relatives").get<std::vector<double>>();
+    if (auto complaint = exam.distance(copies.bytes(0), tolerances, relatives))
+      return complain(*complaint);
+
+    Tensor left = copies.bytes(0).clone();
+    copies.fill(exam.first());
+    double seconds = question.at("seconds"), slow = question.at("slow");
+    turn_ = 0;
+    if (target_ == Target::cuda)
+      timing = timeOnDevice({&one}, copies, seconds, slow).front();
+    else if (slow == 0 || once <= slow)
+      timing = timeOnHost({&one}, copies, seconds).front();
+    for (size_t i = 0; i < std::min(turn_, copies.count()); ++i) {
+      if (isDeterministic && firstDifferentByte(copies.bytes(i), left))
+        return Json{{"wrong", "while it was timed it left another result than before"}, {"damaged", true}};
+      if (!isDeterministic)
+        if (auto complaint = exam.distance(copies.bytes(i), tolerances, relatives))
+          return complain(*complaint, "while it was timed: ");
+    }
+    return toJson(timing);
+  }
+
+  static Json toJson(const Timing &timing) {
+    return {{"median", timing.seconds.median}, {"fastest", timing.fastest}, {"trials", timing.trials}};
   }
 
   std::vector<Timing> timeOnHost(const std::vector<const Job *> &jobs, const Sets &copies, double seconds) {
@@ -245,8 +313,10 @@ private:
     return compare(subjects, options).timings;
   }
 
-  /// Bursts between two events, the jobs in turn.
-  std::vector<Timing> timeOnDevice(const std::vector<const Job *> &jobs, const Sets &copies, double seconds) {
+  /// Bursts between two events, the jobs in turn. Where every launch takes longer than `slow` (unless that is 0), the
+  /// first burst is enough.
+  std::vector<Timing> timeOnDevice(const std::vector<const Job *> &jobs, const Sets &copies, double seconds,
+                                   double slow = 0) {
     turn_ = 0;
     Stream stream(Device::cuda(device_));
     std::vector<std::vector<int64_t>> words;
@@ -262,13 +332,18 @@ private:
       return elapsedMilliseconds(start, end) * 1e-3 / static_cast<double>(launches);
     };
     std::vector<size_t> launches;
-    for (const Job *one : jobs) {
-      burst(*one, 2);
-      launches.push_back(static_cast<size_t>(std::clamp(1e-3 / std::max(burst(*one, 3), 1e-7), 1.0, 500.0)));
-    }
     std::vector<std::vector<double>> samples(jobs.size());
+    bool isSlow = slow > 0;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      double first = burst(*jobs[i], 2), next = isSlow && first > 2 * slow ? first : burst(*jobs[i], 3);
+      isSlow &= next > slow;
+      launches.push_back(static_cast<size_t>(std::clamp(1e-3 / std::max(next, 1e-7), 1.0, 500.0)));
+      samples[i].push_back(next);
+    }
+    if (!isSlow)
+      samples.assign(jobs.size(), {});
     auto begin = std::chrono::steady_clock::now();
-    for (int round = 0; round < 50; ++round) {
+    for (int round = 0; round < 50 && !isSlow; ++round) {
       for (size_t i = 0; i < jobs.size(); ++i)
         samples[i].push_back(burst(*jobs[i], launches[i]));
       double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -292,6 +367,8 @@ private:
   std::vector<size_t> addresses_;
   std::optional<MappedArena> arena_;
   std::optional<Sets> sets_;
+  Json images_; ///< of the examination
+  std::optional<Examination> examination_;
   std::map<size_t, Job> jobs_;
   size_t turn_ = 0;
 };

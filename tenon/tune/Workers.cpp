@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <thread>
@@ -68,6 +70,15 @@ Json askOrFail(PeerProcess &process, const Json &question, double seconds, const
   return answer;
 }
 
+Outcome outcomeOf(const Json &timing) {
+  Outcome outcome;
+  outcome.status = Status::measured;
+  outcome.seconds = timing.at("fastest");
+  outcome.median = timing.at("median");
+  outcome.trials = timing.at("trials");
+  return outcome;
+}
+
 } // namespace
 
 Workers::Workers(Options options, const Arena &arena, Target target, int device)
@@ -105,62 +116,68 @@ void Workers::ensure(Slot &slot) {
   Json question = {{"do", "setup"},          {"arena", arena_.path()},  {"bytes", arena_.bytes()},
                    {"words", arena_.words()}, {"addresses", arena_.addresses()},
                    {"target", nameOf(target_)}, {"device", device_},    {"memory", options_.memoryBytes}};
+  if (images_)
+    question["images"] = {{"first", images_->first->path()},
+                          {"second", images_->second->path()},
+                          {"wanted", images_->wanted->path()},
+                          {"found", images_->found->path()},
+                          {"outputs", toJson(images_->outputs)}};
   Json answer = slot.process->ask(question, options_.startSeconds);
   if (answer.contains("error"))
     throw Error("a worker cannot start: " + answer["error"].get<std::string>());
 }
 
-std::optional<Outcome> Workers::compileIn(Slot &slot, const Job &job) {
+Workers::Compiled Workers::compileIn(Slot &slot, const Job &job) {
   const CompileOptions &compile = job.options.compile;
   Json question = {{"do", "compile"},         {"job", job.number},
                    {"configuration", job.configuration.str()},
                    {"isa", compile.isa},      {"gpu", compile.gpu},
                    {"warps", compile.warps},  {"cluster", compile.cluster},
                    {"stages", compile.stages}, {"split", compile.split},
+                   {"stagger", compile.stagger}, {"without", compile.without},
                    {"threads", job.options.threads},
                    {"disk_cache", options_.useDiskCache && compile.useDiskCache},
                    {"ir", job.ir}};
+  Compiled compiled;
+  auto start = std::chrono::steady_clock::now();
   try {
     askOrFail(*slot.process, question, options_.compileSeconds, "compiling", Status::refused);
+    slot.jobs.insert(job.number);
   } catch (const Failure &failure) {
-    return failure.outcome;
+    compiled.failure = failure.outcome;
   }
-  slot.jobs.insert(job.number);
-  return std::nullopt;
+  compiled.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return compiled;
 }
 
-std::vector<std::optional<Outcome>> Workers::compile(const std::vector<const Job *> &jobs) {
-  std::vector<std::optional<Outcome>> failures(jobs.size());
+std::vector<Workers::Compiled> Workers::compile(const std::vector<const Job *> &jobs) {
+  std::vector<Compiled> all(jobs.size());
   // A thread that restores how broken pipes are treated must not do it under another one that is writing.
   struct Restore {
     void (*before)(int) = std::signal(SIGPIPE, SIG_IGN);
     ~Restore() { std::signal(SIGPIPE, before); }
   } restore;
-  std::vector<size_t> open(jobs.size());
-  for (size_t i = 0; i < jobs.size(); ++i)
-    open[i] = i;
-  while (!open.empty()) {
-    for (Slot &slot : slots_)
-      ensure(slot);
-    std::vector<std::vector<size_t>> left(slots_.size()); // behind one that took its worker along
+  size_t together = std::min(slots_.size(), jobs.size());
+  for (std::atomic<size_t> next = 0; next < jobs.size();) {
+    for (size_t s = 0; s < together; ++s)
+      ensure(slots_[s]);
+    // Whoever is done takes the next one; a worker that a candidate took along is replaced in the next round.
     std::vector<std::thread> threads;
-    for (size_t s = 0; s < slots_.size(); ++s)
+    for (size_t s = 0; s < together; ++s)
       threads.emplace_back([&, s] {
-        for (size_t at = s; at < open.size(); at += slots_.size()) {
-          size_t i = open[at];
-          if (slots_[s].process->alive())
-            failures[i] = compileIn(slots_[s], *jobs[i]);
-          else
-            left[s].push_back(i);
+        while (slots_[s].process->alive()) {
+          size_t i = next++;
+          if (i >= jobs.size())
+            return;
+          all[i] = compileIn(slots_[s], *jobs[i]);
         }
       });
     for (std::thread &thread : threads)
       thread.join();
-    open.clear();
-    for (const std::vector<size_t> &some : left)
-      open.insert(open.end(), some.begin(), some.end());
   }
-  return failures;
+  for (Compiled &one : all)
+    one.seconds /= static_cast<double>(together);
+  return all;
 }
 
 Workers::Slot &Workers::slotOf(const Job &job) {
@@ -169,7 +186,7 @@ Workers::Slot &Workers::slotOf(const Job &job) {
       return slot;
   Slot &slot = slots_.front();
   ensure(slot);
-  if (auto failure = compileIn(slot, job))
+  if (auto failure = compileIn(slot, job).failure)
     throw Failure{*failure};
   return slot;
 }
@@ -192,7 +209,7 @@ std::vector<Outcome> Workers::time(const std::vector<const Job *> &jobs, const T
   Json numbers = Json::array();
   for (const Job *job : jobs) {
     if (!slot.jobs.contains(job->number))
-      if (auto failure = compileIn(slot, *job))
+      if (auto failure = compileIn(slot, *job).failure)
         throw Failure{*failure};
     numbers.push_back(job->number);
   }
@@ -210,15 +227,36 @@ std::vector<Outcome> Workers::time(const std::vector<const Job *> &jobs, const T
     throw;
   }
   std::vector<Outcome> outcomes;
-  for (const Json &timing : answer.at("timings")) {
-    Outcome outcome;
-    outcome.status = Status::measured;
-    outcome.seconds = timing.at("fastest");
-    outcome.median = timing.at("median");
-    outcome.trials = timing.at("trials");
-    outcomes.push_back(outcome);
-  }
+  for (const Json &timing : answer.at("timings"))
+    outcomes.push_back(outcomeOf(timing));
   return outcomes;
+}
+
+Outcome Workers::examine(const Job &job, const ExamineRequest &request) {
+  Slot &slot = slotOf(job);
+  Json answer;
+  try {
+    answer = askOrFail(*slot.process,
+                       {{"do", "examine"},
+                        {"job", job.number},
+                        {"seconds", request.seconds},
+                        {"slow", request.slow},
+                        {"wanted", request.hasWanted},
+                        {"deterministic", request.deterministic},
+                        {"tolerances", request.tolerances},
+                        {"relatives", request.relatives}},
+                       options_.runSeconds + request.seconds * 4, "running", Status::wrong);
+  } catch (const Failure &) {
+    slot.process.reset();
+    throw;
+  }
+  if (auto wrong = answer.find("wrong"); wrong != answer.end()) {
+    // What wrote where it must not may have hit what the next one is compared with.
+    if (answer.at("damaged").get<bool>())
+      slot.process.reset();
+    throw Failure{Outcome::failed(Status::wrong, wrong->get<std::string>())};
+  }
+  return outcomeOf(answer);
 }
 
 void Workers::forget() {

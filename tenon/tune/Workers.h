@@ -5,6 +5,7 @@
 
 #include "tenon/measure/PeerProcess.h"
 #include "tenon/tune/Arena.h"
+#include "tenon/tune/Examination.h"
 #include "tenon/tune/Outcome.h"
 #include "tenon/tune/Space.h"
 
@@ -40,8 +41,13 @@ public:
   Workers(Options options, const Arena &arena, Target target, int device);
   ~Workers();
 
-  /// Compiles all that are not compiled, in parallel. Returns a failure per job, or nothing where it went well.
-  std::vector<std::optional<Outcome>> compile(const std::vector<const Job *> &jobs);
+  /// Of a job: nothing where it went well; and what it took.
+  struct Compiled {
+    std::optional<Outcome> failure;
+    double seconds = 0; ///< with the others compiling beside it: of the time of all, its part
+  };
+  /// Compiles all that are not compiled, in parallel.
+  std::vector<Compiled> compile(const std::vector<const Job *> &jobs);
 
   struct Failure {
     Outcome outcome;
@@ -54,6 +60,24 @@ public:
     bool check = true, deterministic = true;
   };
   std::vector<Outcome> time(const std::vector<const Job *> &jobs, const TimeRequest &request);
+
+  /// What candidates are compared with where each is not judged by the reference (Examination.h): of the same layout
+  /// as the arena. The arguments before a launch, poisoned in one way and in another; what a right candidate left; and
+  /// where a worker puts what the candidate in question left.
+  struct Images {
+    const Arena *first, *second, *wanted, *found;
+    std::vector<OutputPlace> outputs;
+  };
+  void setImages(Images images) { images_ = std::move(images); }
+  struct ExamineRequest {
+    double seconds = 0.1;
+    double slow = 0;              ///< a launch that takes longer is timed once; 0: none does
+    bool hasWanted = false;       ///< otherwise it is not timed, and `found` holds what it left
+    bool deterministic = true;
+    std::vector<double> tolerances, relatives; ///< by output: how far apart from what is wanted, see mostApart()
+  };
+  /// Runs, compares and times a candidate. Throws Failure.
+  Outcome examine(const Job &job, const ExamineRequest &request);
   /// Lets go of everything compiled.
   void forget();
 
@@ -66,13 +90,14 @@ private:
     std::set<size_t> jobs;        ///< compiled there
   };
   void ensure(Slot &slot);
-  std::optional<Outcome> compileIn(Slot &slot, const Job &job);
+  Compiled compileIn(Slot &slot, const Job &job);
   Slot &slotOf(const Job &job);
 
   Options options_;
   const Arena &arena_;
   Target target_;
   int device_;
+  std::optional<Images> images_;
   std::vector<Slot> slots_;
 };
 

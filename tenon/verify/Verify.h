@@ -27,7 +27,8 @@ struct Problem {
   std::vector<size_t> outputs; ///< which arguments are written (an in-place argument is listed here and keeps its input)
   std::vector<size_t> inPlace; ///< the outputs whose initial content is an input: not poisoned
   Params params;
-  Params cpuParams; ///< those that a CPU wants otherwise, where speed matters: larger tiles
+  /// Those that a CPU with so many threads wants otherwise, where speed matters: larger tiles. Null: none.
+  std::function<Params(int threads)> cpuParams;
   /// Writes the outputs. `reference` gets every floating-point tensor widened to f64 (same shapes), `plain` the tensors as
   /// they are (it computes in f32, or f64 for f64 tensors, and rounds to the output's type).
   std::function<void(Arguments &)> reference, plain;

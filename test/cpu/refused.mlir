@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tenon-opt -split-input-file -verify-diagnostics -tenon-cpu-lower-to-loops %s
 // RUN: not tenon-opt -tenon-cpu-lower-to-loops=isa=sse9 %S/plan.mlir 2>&1 | FileCheck %s
-// CHECK: error: unknown instruction set "sse9": use avx512, avx2 or baseline
+// CHECK: error: unknown instruction set "sse9": use amx, avx512, avx2 or baseline
 
 // expected-error@+1 {{expected a module with one kernel, a func.func with one block}}
 module {

@@ -14,7 +14,7 @@ const std::vector<std::string> &levels() {
   static const std::vector<std::string> found = [] {
     std::vector<std::string> names;
     Kernel nothing("nothing(x)", [](View x) { x.store({0}, x.load({0}, {1})); });
-    for (const char *name : {"native", "avx2", "baseline"}) {
+    for (const char *name : {"native", "amx-emulated", "avx2", "baseline"}) {
       LaunchOptions options;
       options.compile.isa = name;
       try {
@@ -29,6 +29,9 @@ const std::vector<std::string> &levels() {
 }
 
 DType accumulator(DType type) { return type == f64 ? f64 : isFloat(type) ? f32 : i32; }
+
+/// Those with instructions of their own for bf16 and bytes.
+constexpr const char *dotLevels[] = {"native", "amx-emulated"};
 
 enum Form { asTheyAre, turnedInTheKernel, computed };
 
@@ -130,15 +133,21 @@ TEST(CpuDot, EveryNumberOfRowsOfTheTile) {
   for (DType type : {f32, i8})
     for (int64_t m : {1, 2, 5, 13, 14, 15, 29})
       expectProduct(wholeNumbers(type, {2 * m - 1, 9}, 1), wholeNumbers(type, {9, 5}, 2), {m, 16, 8});
+  for (int64_t m : {5, 16, 17, 32, 33, 48, 50})
+    expectProduct(wholeNumbers(bf16, {2 * m - 1, 9}, 1), wholeNumbers(bf16, {9, 5}, 2), {m, 16, 8}, asTheyAre,
+                  "amx-emulated");
 }
 
 TEST(CpuDot, EveryNumberOfColumns) {
-  for (DType type : {f32, bf16, i8}) {
-    for (int64_t n = 1; n <= 49; ++n) // one program for all of them
-      expectProduct(wholeNumbers(type, {6, 10}, 1), wholeNumbers(type, {10, n}, 2), {6, 48, 12});
-    for (int64_t n : {1, 7, 16, 17, 31, 33, 65})
-      expectProduct(wholeNumbers(type, {6, 10}, 1), wholeNumbers(type, {10, n}, 2), {6, n, 12});
-  }
+  for (DType type : {f32, bf16, i8})
+    for (const char *level : dotLevels) {
+      if (type == f32 && level != dotLevels[0])
+        continue;
+      for (int64_t n = 1; n <= 49; ++n) // one program for all of them
+        expectProduct(wholeNumbers(type, {6, 10}, 1), wholeNumbers(type, {10, n}, 2), {6, 48, 12}, asTheyAre, level);
+      for (int64_t n : {1, 7, 16, 17, 31, 33, 65})
+        expectProduct(wholeNumbers(type, {6, 10}, 1), wholeNumbers(type, {10, n}, 2), {6, n, 12}, asTheyAre, level);
+    }
 }
 
 TEST(CpuDot, EveryDepth) {
@@ -159,8 +168,11 @@ TEST(CpuDot, EveryTypeAndLayout) {
   for (const std::string &level : levels())
     for (auto [left, right] : types)
       for (const Layout &layout : {rowMajor, columnMajor, everyOther, insideALarger}) {
-        // The other levels have one instruction for all types, and what it is fed with has been seen here.
-        if (level != "native" && (left != f32 || layout.name == insideALarger.name))
+        // The other levels have one instruction for all types, and what it is fed with has been seen here; tiles are for
+        // bf16 and bytes.
+        bool usesTiles = left == bf16 || (left == i8 && right == u8) || (isInteger(left) && layout.name == rowMajor.name);
+        if (level == "amx-emulated" ? !usesTiles || layout.name == everyOther.name
+                                    : level != "native" && (left != f32 || layout.name == insideALarger.name))
           continue;
         SCOPED_TRACE(layout.name);
         // Three rows stream over B; 19 are packed. Tiles inside the matrices and at their edges.
@@ -181,11 +193,15 @@ TEST(CpuDot, OfComputedOperands) {
 }
 
 TEST(CpuDot, OfLargeTiles) {
-  for (DType type : {f32, bf16, i8}) {
-    expectProduct(wholeNumbers(type, {130, 300}, 1), wholeNumbers(type, {300, 140}, 2), {128, 128, 256});
-    expectProduct(wholeNumbers(type, {130, 300}, 1), columnMajor.of(wholeNumbers(type, {300, 140}, 2)),
-                  {128, 128, 256});
-  }
+  for (DType type : {f32, bf16, i8})
+    for (const char *level : dotLevels) {
+      if (type == f32 && level != dotLevels[0])
+        continue;
+      Tensor a = wholeNumbers(type, {130, 300}, 1), b = wholeNumbers(type, {300, 140}, 2);
+      expectProduct(a, b, {128, 128, 256}, asTheyAre, level);
+      expectProduct(a, b, {65, 70, 150}, asTheyAre, level); // nothing a multiple of anything
+      expectProduct(a, columnMajor.of(b), {128, 128, 256}, asTheyAre, level);
+    }
 }
 
 //===--- What is outside ------------------------------------------------------------------------------------------===//

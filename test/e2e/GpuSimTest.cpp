@@ -111,6 +111,29 @@ TEST_P(Blocks, OfAnyNumberOfStagesGiveTheSameBits) {
   }
 }
 
+/// The tensor memory accelerator writes 16 bytes at a time: where a row of the view ends inside of them it must not.
+TEST(GpuStores, LeaveWhatIsBesideTheView) {
+  for (int64_t columns : {56, 60}) {
+    Problem problem = zoo::find("matmul").makeProblem(std::vector<int64_t>{64, columns, 64}, bf16, 1);
+    Tensor b = counting(bf16, {64, 64}), c = Tensor::zeros(bf16, {64, 64});
+    c.fill(7);
+    Arguments arguments = problem.arguments;
+    arguments[1] = b.slice(1, 0, columns);
+    arguments[3] = c.slice(1, 0, columns);
+    LaunchOptions options = onSim(4);
+    options.params = problem.params;
+    options.params["bm"] = options.params["bn"] = options.params["bk"] = 64;
+    bool isBulk = false;
+    for (const std::string &remark : prepare(zoo::matmul, arguments, options).remarks)
+      isBulk |= remark.find("store is made by the tensor memory accelerator") != std::string::npos;
+    EXPECT_EQ(isBulk, columns == 56);
+    launch(zoo::matmul, arguments, options);
+    for (int64_t row = 0; row < 64; ++row)
+      for (int64_t column = columns; column < 64; ++column)
+        EXPECT_EQ(c.get({row, column}), 7) << row << ", " << column;
+  }
+}
+
 TEST(GpuStages, RunAheadAsFarAsAsked) {
   Problem problem = zoo::find("matmul").makeProblem(std::vector<int64_t>{128, 128, 128}, bf16, 1);
   for (int stages : {1, 2, 4}) {

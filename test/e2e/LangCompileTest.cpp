@@ -98,7 +98,7 @@ TEST(Compiling, EveryInstructionSet) {
     Tensor x = Tensor::empty(type, {90});
     x.fillRandom(1, -1, 1);
     std::vector<double> first, firstDot;
-    for (const char *isa : {"baseline", "avx2", "avx512", "native"}) {
+    for (const char *isa : {"baseline", "avx2", "avx512", "avx512-dot", "amx-emulated", "native"}) {
       Tensor y = Tensor::zeros(type, {100}), z = Tensor::zeros(f32, {8, 8});
       LaunchOptions options = uncached();
       options.compile.isa = isa;

@@ -171,11 +171,14 @@ TEST_P(RefusedLaunches, Sizes) {
     y.store({0}, reshape(w.load({0, 0}, {1, 1}), {1}));
   });
   refusal.expect(work, {refusal.y(), int64_t(1) << 40}, {"workspace"});
-  refusal.expect(work, {refusal.y(), -1}, {"workspace"});
-  LaunchOptions negative = options();
-  negative.threads = -2;
-  if (GetParam() == Target::cpu) {
-    EXPECT_THROW(launch(grids, {refusal.y(), 1}, negative), Error);
+  refusal.expect(work, {refusal.y(), int64_t(3) << 20}, {"memory", "workspace"}); // 36 TiB
+  refusal.expect(work, {refusal.y(), -1}, {"kernel work", "workspace", "-1"});
+  for (int threads : {-2, 1000000}) {
+    LaunchOptions wrong = options();
+    wrong.threads = threads;
+    if (GetParam() == Target::cpu) {
+      EXPECT_THROW(launch(grids, {refusal.y(), 1}, wrong), Error);
+    }
   }
 }
 

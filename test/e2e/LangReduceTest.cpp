@@ -252,6 +252,40 @@ TEST_P(Reductions, ScanKeepsTheOrder) {
   }
 }
 
+// A linear recurrence, and a running sum that begins anew where a flag is set: associative, and no scan of one tile.
+TEST_P(Reductions, ScanOfSeveralTiles) {
+  for (int64_t n : {1, 40, 300}) {
+    Tensor x = Tensor::empty(u32, {2, n});
+    for (int64_t i = 0; i < n; ++i) {
+      x.setInt({0, i}, i * 7 % 5 + 1);
+      x.setInt({1, i}, i * 3 % 11);
+    }
+    Tensor y = compute(GetParam(), x, u32, 4, n, [](const std::vector<Tile> &in) -> std::vector<Tile> {
+      CombineMany after = [](const std::vector<Tile> &a, const std::vector<Tile> &b) {
+        return std::vector<Tile>{a[0] * b[0], a[1] * b[0] + b[1]};
+      };
+      CombineMany restart = [](const std::vector<Tile> &a, const std::vector<Tile> &b) {
+        return std::vector<Tile>{a[0] | b[0], where(b[0], b[1], a[1] + b[1])};
+      };
+      // Backwards the right operand comes first.
+      CombineMany before = [&](const std::vector<Tile> &a, const std::vector<Tile> &b) { return after(b, a); };
+      std::vector<Tile> segments = scan({in[0] == 1, in[1]}, 0, restart);
+      return {scan({in[0], in[1]}, 0, after)[1], scan({in[0], in[1]}, 0, before, /*reverse=*/true)[1], segments[1],
+              segments[0].to(u32)};
+    });
+    uint32_t forward = 0, backward = 0, sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      auto a = [&](int64_t at) { return static_cast<uint32_t>(x.getInt({0, at})); };
+      auto b = [&](int64_t at) { return static_cast<uint32_t>(x.getInt({1, at})); };
+      ASSERT_EQ(y.getInt({0, i}), forward = a(i) * forward + b(i)) << n << ", element " << i;
+      int64_t last = n - 1 - i;
+      ASSERT_EQ(y.getInt({1, last}), backward = a(last) * backward + b(last)) << n << ", element " << last;
+      ASSERT_EQ(y.getInt({2, i}), sum = a(i) == 1 ? b(i) : sum + b(i)) << n << ", element " << i;
+      ASSERT_EQ(y.getInt({3, i}), 1);
+    }
+  }
+}
+
 TEST_P(Reductions, OneElement) {
   Tensor x = Tensor::empty(f32, {1, 4});
   x.fillRandom(5, -1, 1);

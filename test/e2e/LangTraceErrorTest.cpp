@@ -299,6 +299,16 @@ TEST(TraceErrors, VariablesThatOutliveAnIteration) {
   }, {"a variable made inside this loop outlives the iteration"});
 }
 
+// The library's own functions are made of others: the line is the user's all the same.
+TEST(TraceErrors, InsideComposedFunctions) {
+  expectMistake([](View x, View, View) { HERE; random_bits(1, x.load({0}, {4})); }, {"counter", "tile of integers"});
+  expectMistake([](View x, View, View) { HERE; random_uniform(1, x.load({0}, {4})); }, {"counter", "tile of integers"});
+  expectMistake([](View x, View, View) { HERE; dropout(x.load({0}, {4}), 0.5, 1, x.load({0}, {4})); },
+                {"counter", "tile of integers"});
+  expectMistake([](View, View y, View) { HERE; dropout(y.load({0}, {4}), 0.5, 1, iota(4)); }, {"i32"});
+  expectMistake([](View, View y, View) { HERE; sigmoid(y.load({0}, {4})); }, {"i32"});
+}
+
 TEST(TraceErrors, TopLevelOnly) {
   expectMistake([](View, View, View) {
     grid(2);
@@ -365,6 +375,14 @@ TEST(TraceErrors, Combine) {
     Tile t = x.load({0}, {4});
     HERE; reduce({t, x.load({0}, {5})}, 0, [](const std::vector<Tile> &a, const std::vector<Tile> &) { return a; });
   }, {"shape mismatch", "[4]", "[5]"});
+  expectMistake([](View x, View, View) {
+    CombineMany left = [](const std::vector<Tile> &a, const std::vector<Tile> &) { return a; };
+    HERE; scan({x.load({0}, {4}), x.load({0}, {5})}, 0, left);
+  }, {"shape mismatch", "scan", "[4]", "[5]"});
+  expectMistake([](View, View, View) {
+    CombineMany left = [](const std::vector<Tile> &a, const std::vector<Tile> &) { return a; };
+    HERE; scan(std::vector<Tile>{}, 0, left);
+  }, {"scan needs at least one tile"});
   expectMistake([](View x, View, View) {
     Tile t = x.load({0}, {4});
     HERE; reduce(t, 0, [](Tile a, Tile b) {

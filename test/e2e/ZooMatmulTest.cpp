@@ -2,6 +2,7 @@
 //
 // The products of the zoo where it hurts: no, one and two steps along the shared dimension, a step that overhangs, one
 // row or column, every type, either operand in either order, views that begin anywhere, and experts without rows.
+#include "tenon/kernels/CpuTiles.h"
 #include "tenon/kernels/Problems.h"
 
 #include <gtest/gtest.h>
@@ -235,6 +236,30 @@ TEST(GroupedMatmul, FindsAsManyExpertsAsThereAre) {
     EXPECT_LE(experts, int64_t(1) << zoo::expertSearchSteps(experts));
   EXPECT_EQ(zoo::expertSearchSteps(64), 6);
   EXPECT_THROW(zoo::find("grouped_matmul").makeProblem(std::vector<int64_t>{0, 3, 4, 5}, f32, 1), Error);
+}
+
+TEST(CpuTiles, AreAsLargeAsTheCacheAndEnoughForTheThreads) {
+  auto instances = [](int64_t m, int64_t n, Params tiles) {
+    return ((m + tiles["bm"] - 1) / tiles["bm"]) * ((n + tiles["bn"] - 1) / tiles["bn"]);
+  };
+  for (DType dtype : {f32, bf16, i8}) {
+    EXPECT_EQ(instances(1024, 1024, zoo::matmulCpuTiles(1024, 1024, 1024, dtype, 1)), 16) << "256 x 256";
+    EXPECT_EQ(instances(512, 512, zoo::matmulCpuTiles(512, 512, 512, dtype, 16)), 16) << "one for each thread";
+    EXPECT_EQ(instances(1, 4096, zoo::matmulCpuTiles(1, 4096, 4096, dtype, 16)), 16);
+    Params even = zoo::matmulCpuTiles(1000, 1000, 1000, dtype, 4);
+    EXPECT_EQ(even["bm"], 250) << "without an edge";
+    EXPECT_EQ(1000 % even["bk"], 0);
+  }
+  // 17 tiles would keep 15 of 16 threads waiting for the last.
+  EXPECT_NE(instances(17, 4099, zoo::matmulCpuTiles(17, 4099, 1021, bf16, 16)) % 16, 1);
+  // Whatever the extents, tiles have some.
+  for (int64_t m : {0, 1, 5, 33})
+    for (int64_t n : {0, 1, 31})
+      for (int threads : {1, 64})
+        for (const auto &[name, extent] : zoo::matmulCpuTiles(m, n, 0, bf16, threads))
+          EXPECT_GE(extent, 1) << name << " of " << m << " x " << n;
+  EXPECT_LT(zoo::attentionCpuTiles(512, 512, 64, false, 4, 16)["bm"], 256) << "8 tiles of 256 for 16 threads";
+  EXPECT_EQ(zoo::attentionCpuTiles(8192, 8192, 64, false, 16, 16)["bm"], 256);
 }
 
 } // namespace

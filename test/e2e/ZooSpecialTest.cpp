@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 using namespace tenon;
 
@@ -159,7 +160,9 @@ TEST_P(Strides, OfInputsOnly) {
 TEST(ZooIsa, OlderProcessorsAgreeToo) {
   for (const zoo::Entry &entry : zoo::entries())
     for (DType dtype : {f32, bf16})
-      for (const char *isa : {"avx2", "baseline"}) {
+      for (const char *isa : {"avx2", "baseline", "amx-emulated"}) {
+        if (dtype == f32 && std::string(isa) == "amx-emulated") // it has nothing to do with f32
+          continue;
         LaunchOptions options;
         options.compile.isa = isa;
         Verdict verdict = verify(entry.makeProblem(oddShape(entry), dtype, 3), entry.kernel, options);
@@ -345,6 +348,22 @@ TEST(ZooVariants, KindsOfAttention) {
   for (const zoo::AttentionShape &shape : shapes)
     for (DType dtype : {f32, f16})
       expectRight(zoo::attentionProblem(shape, dtype, 5), zoo::attention);
+}
+
+// The memory that a program instance needs is that of its tiles: the code for 131072 keys is the code for 4096, scratch
+// and all, and there is no workspace.
+TEST(ZooVariants, AttentionOverVeryManyKeys) {
+  for (DType dtype : {f32, bf16}) {
+    std::set<std::string> keys;
+    for (int64_t length : {4096, 131072}) {
+      Problem problem = zoo::attentionProblem({1, 1, 1, 8, length, 64, false}, dtype, 5);
+      LaunchOptions options = optionsFor(problem.params, Target::cpu);
+      Verdict verdict = verify(problem, zoo::attention, options);
+      EXPECT_TRUE(verdict.passed) << problem.label << ": " << verdict.reason;
+      keys.insert(prepare(zoo::attention, problem.arguments, options).key);
+    }
+    EXPECT_EQ(keys.size(), 1u) << nameOf(dtype);
+  }
 }
 
 TEST(ZooVariants, ScoresOfMinusInfinityCountForNothing) {

@@ -299,7 +299,7 @@ std::vector<std::string> checksFor(uint64_t seed, bool all) {
       checks.push_back(std::string("sim/") + form);
   static const bool hasAvx512 = cpu::selectIsa("native").name == "avx512";
   static const bool hasAvx2 = cpu::selectIsa("native").name != "baseline";
-  std::vector<std::string> isas = {"baseline"};
+  std::vector<std::string> isas = {"baseline", "amx-emulated"};
   if (hasAvx2)
     isas.insert(isas.end(), {"avx2", "avx2"});
   if (hasAvx512)

@@ -4,6 +4,8 @@
 // be found is for the hardware to say.
 #include "test/nvidia/KernelText.h"
 
+#include <algorithm>
+
 namespace tenon::test {
 namespace {
 
@@ -16,7 +18,8 @@ std::vector<uint32_t> randomWords(Random &random, int64_t count) {
   return words;
 }
 
-/// A tensor, a box of it, and where boxes start: inside, and over each edge.
+/// A tensor, a box of it, and where boxes start: inside, and over each edge; along the first dimension at multiples of 16
+/// bytes, elsewhere the device ends with an illegal instruction.
 struct Boxes {
   std::string name;
   int elementBytes;
@@ -50,20 +53,20 @@ struct Boxes {
 
 std::vector<Boxes> allBoxes() {
   return {
-      {"1d", 4, {300}, {256}, 0, {{0}, {17}, {-40}, {299}, {300}}},
-      {"2d_bytes", 1, {1000, 3}, {256, 2}, 0, {{0, 0}, {801, 2}, {-255, -1}}},
-      {"2d", 2, {100, 24}, {64, 16}, 0, {{0, 0}, {8, 3}, {-5, -7}, {60, 17}, {1000, 0}}},
-      {"2d_swizzle128", 2, {100, 24}, {64, 16}, 128, {{0, 0}, {24, 8}, {-5, -7}, {60, 17}}},
+      {"1d", 4, {300}, {256}, 0, {{0}, {16}, {-40}, {296}, {300}}},
+      {"2d_bytes", 1, {1000, 3}, {256, 2}, 0, {{0, 0}, {800, 2}, {-240, -1}}},
+      {"2d", 2, {100, 24}, {64, 16}, 0, {{0, 0}, {8, 3}, {-8, -7}, {56, 17}, {1000, 0}}},
+      {"2d_swizzle128", 2, {100, 24}, {64, 16}, 128, {{0, 0}, {24, 8}, {-8, -7}, {56, 17}}},
       {"2d_swizzle128_at_128", 2, {100, 24}, {64, 16}, 128, {{0, 0}, {24, 8}}, 128},
-      {"2d_swizzle64", 2, {60, 24}, {32, 16}, 64, {{0, 0}, {7, 9}, {-9, 20}}},
+      {"2d_swizzle64", 2, {60, 24}, {32, 16}, 64, {{0, 0}, {8, 9}, {-8, 20}}},
       {"2d_swizzle64_at_256", 2, {60, 24}, {32, 16}, 64, {{0, 0}}, 256},
-      {"2d_swizzle32", 2, {60, 40}, {16, 32}, 32, {{0, 0}, {7, 9}, {50, 30}}},
-      {"2d_swizzle128_bytes", 1, {333, 20}, {128, 16}, 128, {{1, 2}, {300, 10}}},
-      {"2d_swizzle128_words", 4, {70, 20}, {32, 16}, 128, {{1, 2}, {60, 10}}},
+      {"2d_swizzle32", 2, {60, 40}, {16, 32}, 32, {{0, 0}, {8, 9}, {48, 30}}},
+      {"2d_swizzle128_bytes", 1, {333, 20}, {128, 16}, 128, {{16, 2}, {304, 10}}},
+      {"2d_swizzle128_words", 4, {70, 20}, {32, 16}, 128, {{4, 2}, {60, 10}}},
       {"3d", 4, {20, 6, 5}, {16, 4, 4}, 0, {{0, 0, 0}, {8, 4, 3}, {-8, -1, -2}}},
       {"3d_swizzle64", 4, {20, 6, 5}, {16, 4, 4}, 64, {{0, 0, 0}, {8, 4, 3}, {-8, -1, -2}}},
-      {"4d_swizzle32", 4, {10, 5, 3, 6}, {8, 4, 2, 4}, 32, {{0, 0, 0, 0}, {3, 2, 2, 3}}},
-      {"5d", 4, {6, 5, 3, 6, 2}, {4, 4, 2, 4, 2}, 0, {{0, 0, 0, 0, 0}, {3, 2, -1, 3, 1}}},
+      {"4d_swizzle32", 4, {10, 5, 3, 6}, {8, 4, 2, 4}, 32, {{0, 0, 0, 0}, {4, 2, 2, 3}}},
+      {"5d", 4, {6, 5, 3, 6, 2}, {4, 4, 2, 4, 2}, 0, {{0, 0, 0, 0, 0}, {4, 2, -1, 3, 1}}},
   };
 }
 
@@ -103,6 +106,7 @@ void tmaLoad(Tests &tests, const Boxes &boxes) {
   tests.push_back(k.finish());
 }
 
+/// Where boxes may be written: not from before the beginning of the tensor on, which is an illegal instruction.
 /// Also that the wait for reading lets shared memory be written again.
 void tmaStore(Tests &tests, const Boxes &boxes) {
   Random random(41);
@@ -110,6 +114,8 @@ void tmaStore(Tests &tests, const Boxes &boxes) {
   KernelText k("tma_store_" + boxes.name, 32, 1, boxes.shared + bytes);
   std::string shared = k.i32(boxes.shared), zero = k.op("arith.constant dense<0> : vector<4xi32>");
   for (const std::vector<int> &start : boxes.starts) {
+    if (std::any_of(start.begin(), start.end(), [](int coordinate) { return coordinate < 0; }))
+      continue; // only loads may
     std::string map = k.map(boxes.map(true, k.room((boxes.tensorBytes() + 31) / 32)));
     auto fill = [&](bool withZeros) {
       for (int64_t at = 0; at < bytes; at += 16 * 32)
@@ -164,6 +170,42 @@ void multicast(Tests &tests) {
   tests.push_back(k.specific().finish());
 }
 
+/// A tile of two boxes side by side, into two slots: each block sends the rows of its rank, of both boxes, to both.
+void multicastPanels(Tests &tests) {
+  Random random(44);
+  constexpr int64_t panel = 2048, slot = 2 * panel;
+  KernelText k("tma_load_multicast_panels", 32, 2, 2 * slot + 16);
+  Boxes boxes{"", 2, {256, 16}, {64, 8}, 128, {}};
+  std::string map = k.map(boxes.map(false, k.data(randomWords(random, boxes.tensorBytes() / 4))));
+  std::string rank = k.op("nvidia.cluster_rank"), both = k.op("arith.constant 3 : i16"), zero = k.i32(0);
+  std::string expected = k.i32(slot), row = k.op("arith.muli " + rank + ", " + k.i32(8) + " : i32");
+  std::string part = k.op("arith.muli " + rank + ", " + k.i32(panel / 2) + " : i32");
+  std::vector<std::string> mbarriers, columns, places;
+  for (int64_t i = 0; i < 4; ++i) {
+    columns.push_back(k.i32(64 * i));
+    places.push_back(k.op("arith.addi " + part + ", " + k.i32(i * panel) + " : i32"));
+  }
+  for (int64_t i = 0; i < 2; ++i) {
+    mbarriers.push_back(k.i32(2 * slot + 8 * i));
+    k.initMbarrier(mbarriers[i], 1);
+  }
+  clusterBarrier(k);
+  k.line("scf.if " + k.first() + " {");
+  for (int64_t i = 0; i < 2; ++i) {
+    k.line("  nvidia.mbarrier_arrive " + mbarriers[i] + " expect " + expected);
+    for (int64_t j = 2 * i; j < 2 * i + 2; ++j)
+      k.line("  nvidia.tma_load " + places[j] + ", " + map + "[" + columns[j] + ", " + row + "], " + mbarriers[i] +
+             " multicast " + both);
+  }
+  k.line("}");
+  for (int64_t i = 0; i < 2; ++i) {
+    k.line("nvidia.mbarrier_wait " + mbarriers[i] + ", " + zero);
+    writeShared(k, i * slot, slot);
+  }
+  clusterBarrier(k);
+  tests.push_back(k.specific().finish());
+}
+
 /// Every thread writes to the other block, and says so at its mbarrier.
 void remoteArrival(Tests &tests) {
   Random random(43);
@@ -186,6 +228,29 @@ void remoteArrival(Tests &tests) {
   tests.push_back(k.minimum(90).finish());
 }
 
+/// Every thread sends a value to the other block, words and pairs of them, and all wait for the bytes.
+void sentValues(Tests &tests) {
+  Random random(44);
+  KernelText k("store_async", 32, 2, 128 + 256 + 8);
+  std::string mbarrier = k.i32(384), zero = k.i32(0), bytes = k.i32(384);
+  std::string other = k.op("arith.subi " + k.i32(1) + ", " + k.op("nvidia.cluster_rank") + " : i32");
+  std::string word = k.read(randomWords(random, 64), "i32"), pair = k.read(randomWords(random, 128), "i64", 8);
+  k.initMbarrier(mbarrier, 1);
+  clusterBarrier(k);
+  k.line("scf.if " + k.first() + " {");
+  k.line("  nvidia.mbarrier_arrive " + mbarrier + " expect " + bytes);
+  k.line("}");
+  std::string there = k.op("nvidia.map_shared " + mbarrier + ", " + other);
+  std::string toWord = k.op("nvidia.map_shared " + k.mirrorSlot(4) + ", " + other);
+  std::string toPair = k.op("nvidia.map_shared " + k.mirrorSlot(8, 128) + ", " + other);
+  k.line("nvidia.store_async " + word + ", " + toWord + ", " + there + " : i32");
+  k.line("nvidia.store_async " + pair + ", " + toPair + ", " + there + " : i64");
+  k.line("nvidia.mbarrier_wait " + mbarrier + ", " + zero);
+  k.write(k.loadShared("i32", k.slot(4)), "i32", 4);
+  k.write(k.loadShared("i64", k.slot(8, 128)), "i64", 8);
+  tests.push_back(k.minimum(90).finish());
+}
+
 } // namespace
 
 void addBulkTests(Tests &tests) {
@@ -194,7 +259,9 @@ void addBulkTests(Tests &tests) {
     tmaStore(tests, boxes);
   }
   multicast(tests);
+  multicastPanels(tests);
   remoteArrival(tests);
+  sentValues(tests);
 }
 
 } // namespace tenon::test

@@ -31,6 +31,7 @@ struct Product {
   int n;
   Layout a = swizzled128, b = swizzled128;
   bool fromRegisters = false, accumulates = true;
+  int64_t blocks = 1; // of a cluster, with operands of their own
 };
 
 /// The elements of words, from what randomElement or the bits themselves give.
@@ -44,12 +45,14 @@ template <class Element> std::vector<uint32_t> wordsOf(int64_t count, int elemen
 
 /// Fills `bytes` of shared memory from `start` on with words of the input.
 void fill(KernelText &k, int64_t start, const std::vector<uint32_t> &words) {
-  int64_t place = k.data(words), bytes = 4 * words.size();
+  int64_t place = k.data(words), rounds = 4 * words.size() / (16 * k.allThreads());
   std::string from = k.at("%in", place, 16), to = k.slot(16, start);
-  for (int64_t at = 0; at < bytes; at += 16 * 128) {
-    std::string offset = " {offset = " + std::to_string(at) + " : i32} : ";
-    std::string value = k.op("nvidia.load global " + from + offset + "i64 -> vector<4xi32>");
-    k.line("nvidia.store shared " + value + ", " + to + offset + "vector<4xi32>, i32");
+  for (int64_t round = 0; round < rounds; ++round) {
+    auto offset = [&](int64_t threads) {
+      return " {offset = " + std::to_string(round * 16 * threads) + " : i32} : ";
+    };
+    std::string value = k.op("nvidia.load global " + from + offset(k.allThreads()) + "i64 -> vector<4xi32>");
+    k.line("nvidia.store shared " + value + ", " + to + offset(128) + "vector<4xi32>, i32");
   }
 }
 
@@ -58,12 +61,12 @@ InstructionTest multiply(const Product &product, int aBits, int bBits, A a, B b,
   int64_t aBytes = 64 * product.a.bytesPerRow, bBytes = std::max<int64_t>(product.n * product.b.bytesPerRow, 2048);
   aBytes = (aBytes + 1023) / 1024 * 1024;
   bBytes = (bBytes + 2047) / 2048 * 2048;
-  KernelText k(product.name, 128, 1, aBytes + bBytes);
-  fill(k, 0, wordsOf(aBytes / 4, aBits, a));
-  fill(k, aBytes, wordsOf(bBytes / 4, bBits, b));
+  KernelText k(product.name, 128, product.blocks, aBytes + bBytes);
+  fill(k, 0, wordsOf(product.blocks * aBytes / 4, aBits, a));
+  fill(k, aBytes, wordsOf(product.blocks * bBytes / 4, bBits, b));
   int words = product.n / 2;
   std::string quad = "vector<4x" + sumType + ">", sums, registers, results;
-  std::string from = k.at("%in", k.data(wordsOf(128 * words, 32, c)), 4 * words);
+  std::string from = k.at("%in", k.data(wordsOf(k.allThreads() * words, 32, c)), 4 * words);
   for (int i = 0; i < words; ++i) {
     sums += (i ? ", " : "") + k.op("nvidia.load global " + from + " {offset = " + std::to_string(4 * i) +
                                    " : i32} : i64 -> " + sumType);
@@ -71,7 +74,7 @@ InstructionTest multiply(const Product &product, int aBits, int bBits, A a, B b,
   }
   std::string left = k.i64(int64_t(product.a.descriptor(0)));
   if (product.fromRegisters) {
-    std::string fragment = k.read(wordsOf(128 * 4, aBits, a), "vector<4xi32>", 16);
+    std::string fragment = k.read(wordsOf(k.allThreads() * 4, aBits, a), "vector<4xi32>", 16);
     left = "";
     for (int i = 0; i < 4; ++i)
       left += (i ? ", " : "") + k.op("vector.extract " + fragment + "[" + std::to_string(i) + "] : i32 from vector<4xi32>");
@@ -177,6 +180,14 @@ void layouts(Tests &tests) {
   }
 }
 
+/// The second block's shared memory has other addresses than the first's; a descriptor has its offset alone.
+void clusters(Tests &tests) {
+  Layout panels{"mn128", 128, true, 2048, 1024, 32};
+  Product product{"wgmma_cluster", "", "", 128, swizzled128, panels};
+  product.blocks = 2;
+  tests.push_back(multiplyFloats(product, bf16, bf16, Inputs::Integers));
+}
+
 void registers(Tests &tests) {
   KernelText k("set_max_registers", 128);
   k.line("nvidia.set_max_registers 64 {increase = false}");
@@ -191,6 +202,7 @@ void addWarpgroupTests(Tests &tests) {
   types(tests);
   columns(tests);
   layouts(tests);
+  clusters(tests);
   registers(tests);
 }
 

@@ -35,7 +35,22 @@ func.func @columns(%x: !tile.view<2, f32> {tile.divisible = array<i64: 16, 16, 1
 
 // -----
 
-// Nothing is known of rows: single elements, so that a warp's are neighbours.
+// Nothing is known of rows: 16 bytes a thread all the same, by words that are shifted into place.
+// CHECK: #[[SHIFTED:.*]] = #nvidia.layout<2, register = [0, 1, 0, 2], lane = [0, 4, 0, 8, 0, 16, 0, 32, 0, 64], warp = [0, 128, 0, 256], block = []>
+// CHECK-LABEL: @shifted
+// CHECK: tile.load {{.*}} -> tensor<1x512xf32, #[[SHIFTED]]>
+func.func @shifted(%x: !tile.view<2, f32> {tile.divisible = array<i64: 16, 1, 1, 1, 1>, tile.unit_stride = 1 : i64},
+                   %y: !tile.view<2, f32> {tile.divisible = array<i64: 16, 1, 1, 1, 1>, tile.unit_stride = 1 : i64})
+    attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<1x512xf32>
+  tile.store %a, %y[%c0, %c0] : tensor<1x512xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// But not in place, where words hold what others write: single elements, so that a warp's are neighbours.
 // CHECK: #[[SINGLE:.*]] = #nvidia.layout<2, register = [0, 128, 0, 256], lane = [0, 1, 0, 2, 0, 4, 0, 8, 0, 16], warp = [0, 32, 0, 64], block = []>
 // CHECK-LABEL: @unaligned
 // CHECK: tile.load {{.*}} -> tensor<1x512xf32, #[[SINGLE]]>

@@ -87,3 +87,23 @@ func.func @others(%x: f32, %z: f64) -> (f32, f64) {
   %w = math.exp %z : f64
   return %y, %w : f32, f64
 }
+
+// A factor of the argument goes into the polynomial, and the half of a factor into the power: nothing is multiplied twice.
+// CHECK-LABEL: @relaxed_gelu
+// CHECK: %[[M:.*]] = math.absf %[[X:[a-z0-9]+]]
+// CHECK-COUNT-9: math.fma
+// CHECK: nvidia.approx ex2
+// CHECK: %[[S:.*]] = arith.select
+// CHECK-NEXT: %[[Y:.*]] = arith.mulf %[[X]], %[[S]]
+// CHECK-NEXT: return %[[Y]]
+func.func @relaxed_gelu(%x: f32) -> f32 {
+  %one = arith.constant 1.0 : f32
+  %half = arith.constant 0.5 : f32
+  %c = arith.constant 0.707106769 : f32
+  %s = arith.mulf %x, %c : f32
+  %e = math.erf %s : f32
+  %o = arith.addf %e, %one {nvidia.relaxed} : f32
+  %h = arith.mulf %half, %x : f32
+  %y = arith.mulf %h, %o : f32
+  return %y : f32
+}

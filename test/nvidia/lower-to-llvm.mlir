@@ -75,3 +75,17 @@ func.func @units(%d: i64) attributes {nvidia.threads = 128 : i64, nvidia.tensor_
   nvidia.store global %y#0, %d : f32, i64
   return
 }
+
+// -----
+
+// A value and its bytes travel together; an arrival that releases nothing is no fence.
+// CHECK-LABEL: llvm.func @sent
+// CHECK: "barrier.cluster.arrive.relaxed.aligned;", "~{memory}"
+// CHECK: "@$3 st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [$0], $1, [$2];", "r,r,r,b,~{memory}"
+// CHECK: "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [$0], $1, [$2];", "r,l,r,~{memory}"
+func.func @sent(%v: i32, %w: i64, %a: i32, %m: i32, %p: i1) attributes {nvidia.threads = 128 : i64} {
+  nvidia.cluster_arrive relaxed
+  nvidia.store_async %v, %a, %m mask %p : i32
+  nvidia.store_async %w, %a, %m : i64
+  return
+}

@@ -47,6 +47,8 @@ func.func @memory(%g: i64, %s: i32, %m: i1, %z: vector<4xf32>) {
   %d = nvidia.load cluster %r : i32 -> i64
   // CHECK: nvidia.store cluster %{{.*}}, %[[R]] : i64, i32
   nvidia.store cluster %d, %r : i64, i32
+  // CHECK: nvidia.store_async %{{.*}}, %[[R]], %[[R]] : i64
+  nvidia.store_async %d, %r, %r : i64
   return
 }
 
@@ -136,6 +138,8 @@ func.func @order(%s: i32, %n: i32) {
   nvidia.warp_barrier
   // CHECK: nvidia.cluster_arrive
   nvidia.cluster_arrive
+  // CHECK: nvidia.cluster_arrive relaxed
+  nvidia.cluster_arrive relaxed
   // CHECK: nvidia.cluster_wait
   nvidia.cluster_wait
   // CHECK: nvidia.mbarrier_init %{{.*}}, %{{.*}}

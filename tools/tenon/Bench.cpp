@@ -12,7 +12,7 @@ namespace {
 
 struct BenchRequest : Request {
   double seconds = 2;
-  bool noVerify = false;
+  bool noVerify = false, warm = false;
 };
 
 std::string rate(double amount, const Timing &timing) {
@@ -26,6 +26,8 @@ void addRow(Table &table, const Figures &figures) {
     row.emplace_back(figures.failure.empty() ? "wrong" : "error", Style::bad);
   } else {
     row.emplace_back(secondsText(figures.ours->seconds));
+    if (figures.warm)
+      row.emplace_back(secondsText(figures.warm->seconds));
     row.emplace_back(figures.plain ? secondsText(figures.plain->seconds) : "-");
     const Estimate &speedUp = figures.speedUp;
     row.emplace_back(
@@ -42,11 +44,16 @@ int bench(const BenchRequest &request) {
   std::vector<Case> cases = casesOf(request, Defaults::demo);
   FigureOptions options;
   options.verify = !request.noVerify;
+  options.warm = request.warm;
   options.bench.budgetSeconds = request.seconds;
   using enum Table::Align;
   using enum Table::Narrow;
-  Table table({{"kernel", left, shrinks}, {"shape"}, {"type", left, goes}, {"time", right}, {"plain loop", right},
-               {"speed-up", right}, {"GB/s", right}, {"GFLOP/s", right, goes}, {"trials", right, goes}});
+  std::vector<Table::Column> columns = {
+      {"kernel", left, shrinks}, {"shape"},       {"type", left, goes},      {"time", right},        {"plain loop", right},
+      {"speed-up", right},       {"GB/s", right}, {"GFLOP/s", right, goes}, {"trials", right, goes}};
+  if (request.warm)
+    columns.insert(columns.begin() + 4, {"warm", right});
+  Table table(columns);
   std::vector<std::string> notes;
   bool passed = true, steady = true, cold = true;
   {
@@ -94,6 +101,7 @@ Command addBench(CLI::App &app) {
       ->capture_default_str()
       ->type_name("S");
   command->add_flag("--no-verify", request->noVerify, "Do not check the results first");
+  command->add_flag("--warm", request->warm, "Measure also with the same data over and over, which the caches may hold");
   addJsonOption(*command, request->json);
   addExamples(*command, {"tenon bench softmax", "tenon bench softmax --shape 512x1024 --shape 64x8192 --threads 1",
                          "tenon bench --all --seconds 1 --json bench.json", "tenon bench cpu --help",

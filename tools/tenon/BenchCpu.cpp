@@ -29,9 +29,14 @@ namespace {
 struct CpuRequest {
   std::string only, json, peerScript, peerPython;
   bool peers = false, quick = false, noVerify = false;
-  double budget = 7200;
+  double budget = 7200, seconds = 4;
   std::vector<int> threads;
+  std::vector<std::string> onlyPeers;
 };
+
+bool contains(const std::vector<std::string> &names, const std::string &name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 std::string interval(const Estimate &ratio, const char *unit = "") {
   return fmt::format("{:.2f}{} [{:.2f}, {:.2f}]", ratio.median, unit, ratio.low, ratio.high);
@@ -115,7 +120,10 @@ public:
       if (thisMachine().processors > 1)
         threads_.push_back(1);
     }
+    options_.pairSeconds = request.seconds;
     for (CpuCase &one : cpuCases(request.quick)) {
+      if (!request.onlyPeers.empty())
+        std::erase_if(one.peers, [&](const std::string &peer) { return !contains(request.onlyPeers, peer); });
       if (isWanted(one.name()))
         cases_.push_back(one);
       if (isWanted("threads " + one.name()) && isForThreads(one))
@@ -130,7 +138,7 @@ public:
     if (request.quick) {
       options_.minPairs = 3;
       options_.maxPairs = 7;
-      options_.pairSeconds = 0.2;
+      options_.pairSeconds = std::min(request.seconds, 0.2);
       options_.burstSeconds = 0.002;
     }
     describe();
@@ -212,7 +220,9 @@ private:
                             {"quick", request_.quick},
                             {"verify", options_.verify},
                             {"threads", threads_},
-                            {"budget", request_.budget}});
+                            {"budget", request_.budget},
+                            {"seconds", request_.seconds},
+                            {"peer", request_.onlyPeers}});
     report_.set("complete", false);
     say(fmt::format("{}; median and 95% interval; ratios are the other's time over ours, in alternating bursts{}",
                     thisMachine().cpu, request_.noVerify ? "; results not verified" : "; results verified first"));
@@ -403,6 +413,14 @@ Command addBenchCpu(CLI::App &bench) {
       ->check(CLI::Range(0.0, 360000.0).description(""))
       ->capture_default_str()
       ->type_name("S");
+  command->add_option("--seconds", request->seconds, "For the pairs with each peer, the least number of them aside")
+      ->check(CLI::Range(0.0, 3600.0).description(""))
+      ->capture_default_str()
+      ->type_name("S");
+  command->add_option("--peer", request->onlyPeers, "Only this one of a row's peers; may be repeated")
+      ->check(CLI::IsMember({"copy", "torch_eager", "torch_compile", "onednn", "openblas", "numpy"}).description(""))
+      ->allow_extra_args(false)
+      ->type_name("NAME");
   command->add_flag("--no-verify", request->noVerify, "Do not check the results first");
   command->add_option("--peer-python", request->peerPython, "The Python that has the libraries")->type_name("FILE");
   command->add_option("--peer-script", request->peerScript, "The peers' program, if not the one that came along")

@@ -108,6 +108,37 @@ void addProducts(std::vector<CpuCase> &cases, bool quick) {
       cases.push_back(productCase(s, dtype, /*biasAndGelu=*/true));
 }
 
+/// Beside matmul's rows of the same sizes it shows what a kernel gets that nobody tuned.
+void addSquaredDistance(std::vector<CpuCase> &cases, bool quick) {
+  for (DType dtype : {f32, bf16})
+    for (int64_t size : {1024, 2048}) {
+      int64_t extent = quick ? size / 8 : size;
+      CpuCase one;
+      one.kernelName = "squared_distance";
+      one.kernel = &squaredDistance;
+      one.shape = {extent, extent, extent};
+      one.dtype = dtype;
+      one.group = fmt::format("squared_distance {}", nameOf(dtype));
+      auto make = [=](int64_t rows) { return squaredDistanceProblem(rows, extent, extent, dtype, 1); };
+      one.problem = [=] { return make(extent); };
+      one.parts = [=](const Problem &whole) {
+        // The first and the last rows of a, with all of b.
+        std::vector<CpuPart> parts;
+        constexpr int64_t count = 4;
+        for (int64_t begin : {int64_t(0), extent - count}) {
+          CpuPart part{make(count), {whole.arguments[2].tensor().slice(0, begin, count)}};
+          part.problem.arguments = {whole.arguments[0].tensor().slice(0, begin, count).clone(),
+                                    whole.arguments[1].tensor().clone(), part.outputs[0].clone()};
+          parts.push_back(std::move(part));
+        }
+        return parts;
+      };
+      one.peers = {"torch_eager", "torch_compile"};
+      one.meanGoal = 1;
+      cases.push_back(std::move(one));
+    }
+}
+
 void addAttention(std::vector<CpuCase> &cases, bool quick) {
   for (DType dtype : {f32, bf16})
     for (int64_t length : {512, 2048, 8192})
@@ -184,6 +215,7 @@ Json CpuCase::description() const {
 std::vector<CpuCase> cpuCases(bool quick) {
   std::vector<CpuCase> cases;
   addProducts(cases, quick);
+  addSquaredDistance(cases, quick);
   addAttention(cases, quick);
   addMemoryBound(cases, quick);
   return cases;

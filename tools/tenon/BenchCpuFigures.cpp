@@ -104,6 +104,12 @@ Verdict verifyParts(const CpuCase &one, const Problem &whole, const LaunchOption
   return worst;
 }
 
+void setCpuParams(Problem &problem, int threads) {
+  if (problem.cpuParams)
+    for (const auto &[name, value] : problem.cpuParams(threads))
+      problem.params[name] = value;
+}
+
 LaunchOptions launchOptionsOf(const Params &params, int threads) {
   LaunchOptions options;
   options.params = params;
@@ -207,8 +213,7 @@ CpuFigures findCpuFigures(const CpuCase &one, int threads, const Roofs &roofs, c
   try {
     stage(one.name() + ": making inputs");
     Problem problem = one.problem();
-    for (const auto &[name, value] : problem.cpuParams)
-      problem.params[name] = value;
+    setCpuParams(problem, threads);
     figures.params = problem.params;
     figures.flops = problem.flops;
     figures.bytes = problem.bytes;
@@ -382,10 +387,9 @@ ThreadFigures findThreadSpeedUp(const CpuCase &one, int threads, const CpuFigure
   figures.threads = threads;
   try {
     Problem problem = one.problem();
-    for (const auto &[name, value] : problem.cpuParams)
-      problem.params[name] = value;
     Rotation rotation(problem.arguments);
     auto bursts = [&](int count) {
+      setCpuParams(problem, count);
       return Bursts([&, options = launchOptionsOf(problem.params, count)] {
         launch(*one.kernel, rotation.next(), options);
       }, options.burstSeconds);

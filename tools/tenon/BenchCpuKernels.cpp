@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "BenchCpuKernels.h"
 
+#include "tenon/kernels/CpuTiles.h"
 #include "tenon/kernels/Problems.h"
 #include "tenon/kernels/bias_gelu/Reference.h"
 #include "tenon/kernels/dropout/Reference.h"
@@ -40,6 +41,61 @@ Problem biasGeluDropoutProblem(int64_t rows, int64_t cols, DType dtype, uint64_t
   double elements = static_cast<double>(rows) * cols;
   problem.flops = 12 * elements;
   problem.bytes = (2 * elements + cols) * sizeOf(dtype);
+  return problem;
+}
+
+const Kernel squaredDistance("squared_distance(a, b, d, bm=64, bn=64, bk=64)",
+                             [](View a, View b, View d, Param bm, Param bn, Param bk) {
+  require(a.size(1) == b.size(1), "a and b must have as many columns");
+  require((a.size(0) == d.size(0)) & (b.size(0) == d.size(1)), "d must have a row for each of a, a column for each of b");
+  promise_no_overlap();
+  auto [i, j] = grid(cdiv(d.size(0), bm), cdiv(d.size(1), bn));
+  Tile products = zeros(f32, {bm, bn}), ofA = zeros(f32, {bm, 1}), ofB = zeros(f32, {bn, 1});
+  for (Index k : range(0, a.size(1), bk)) {
+    Tile x = a.load({i * bm, k}, {bm, bk}), y = b.load({j * bn, k}, {bn, bk});
+    products = dot(x, transpose(y), products);
+    ofA = ofA + sum(x.to(f32) * x.to(f32), 1);
+    ofB = ofB + sum(y.to(f32) * y.to(f32), 1);
+  }
+  d.store({i * bm, j * bn}, ofA + transpose(ofB) - 2 * products);
+});
+
+namespace {
+
+/// Summed up as the kernel does it, so that what cancels does so in both.
+template <class T> void squaredDistanceReference(Arguments &arguments) {
+  const Tensor &a = arguments[0].tensor(), &b = arguments[1].tensor();
+  std::vector<T> left = valuesOf<T>(a), right = valuesOf<T>(b);
+  int64_t m = a.size(0), n = b.size(0), k = a.size(1);
+  auto product = [k](const T *x, const T *y) {
+    T total = 0;
+    for (int64_t l = 0; l < k; ++l)
+      total += x[l] * y[l];
+    return total;
+  };
+  std::vector<T> ofB, result;
+  for (int64_t j = 0; j < n; ++j)
+    ofB.push_back(product(&right[j * k], &right[j * k]));
+  for (int64_t i = 0; i < m; ++i) {
+    T ofA = product(&left[i * k], &left[i * k]);
+    for (int64_t j = 0; j < n; ++j)
+      result.push_back(ofA + ofB[j] - 2 * product(&left[i * k], &right[j * k]));
+  }
+  setValues(arguments[2].tensor(), result);
+}
+
+} // namespace
+
+Problem squaredDistanceProblem(int64_t m, int64_t n, int64_t k, DType dtype, uint64_t seed) {
+  Problem problem;
+  problem.label = zoo::labelOf(std::array{m, n, k}, dtype);
+  problem.arguments = {zoo::randomTensor(dtype, {m, k}, seed, -1, 1), zoo::randomTensor(dtype, {n, k}, seed + 1, -1, 1),
+                       Tensor::zeros(f32, {m, n})};
+  problem.outputs = {2};
+  problem.cpuParams = [=](int threads) { return zoo::matmulCpuTiles(m, n, k, dtype, threads); };
+  zoo::setReferences(problem, dtype, [](auto t, Arguments &a) { squaredDistanceReference<decltype(t)>(a); });
+  problem.flops = 2.0 * m * n * k;
+  problem.bytes = (double(m) * k + double(n) * k) * sizeOf(dtype) + double(m) * n * sizeOf(f32);
   return problem;
 }
 

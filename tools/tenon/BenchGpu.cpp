@@ -240,8 +240,10 @@ public:
         wanted_(wantedCases(request)) {
     describeGpuRun(report_, request_, seconds_);
     for (GpuCase &one : gpuCases(request.quick))
-      if (isWanted(one.name()))
+      if (isWanted(one.name())) {
+        one.tiling.without = request.without;
         cases_.push_back(std::move(one));
+      }
     if (cases_.empty() && !isWanted("compile") && !isWanted("launch cost"))
       throw Error("no case matches '" + request.cases + "'");
     describe();
@@ -435,6 +437,7 @@ void describeGpuRun(Report &report, const GpuRequest &request, double seconds) {
                          {"sweep", request.sweep},
                          {"regime", request.regime},
                          {"tilings", request.tilings},
+                         {"without", request.without},
                          {"verify", !request.noVerify},
                          {"seconds", seconds}});
   report.set("complete", false);
@@ -459,6 +462,7 @@ Command addBenchGpu(CLI::App &bench) {
   command->add_option("--tiling", request->tilings, "Products: this one, for example bm=128,bn=256,bk=64,warps=8")
       ->allow_extra_args(false)
       ->type_name("NAME=N,...");
+  addWithoutOption(*command, request->without);
   command->add_flag("--no-verify", request->noVerify, "Do not check the results first");
   command->add_option("--seconds,--budget", request->seconds, "No case is begun after so many (330; products: 240)")
       ->check(CLI::Range(0.0, 36000.0).description(""))

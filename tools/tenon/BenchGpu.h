@@ -12,7 +12,7 @@
 namespace tenon::tool {
 
 struct GpuRequest {
-  std::string suite = "memory", regime = "both", cases, json, peerScript, probe, probeCache;
+  std::string suite = "memory", regime = "both", cases, json, peerScript, without, probe, probeCache;
   std::vector<std::string> tilings; ///< instead of those of the cases
   bool peers = false, quick = false, sweep = false, noVerify = false;
   double seconds = 0; ///< 0: what the suite takes

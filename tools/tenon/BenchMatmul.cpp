@@ -94,6 +94,10 @@ public:
       tilings.push_back(parseTiling(text));
     for (MatmulCase &one : cases_)
       one.tilings = tilings.empty() ? one.tilings : tilings;
+    for (MatmulCase &one : cases_)
+      for (Tiling &tiling : one.tilings)
+        if (tiling.without.empty())
+          tiling.without = request.without;
     if (!report_.quiet())
       fmt::print("{}; medians and 95% intervals; ratios are the peer's time over ours, within rounds of one burst of "
                  "each{}\n",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "Figures.h"
 
+#include "tenon/measure/Results.h"
 #include "tenon/measure/Rotation.h"
 
 namespace tenon::tool {
@@ -50,6 +51,20 @@ Figures findFigures(const Case &one, const Request &request, const FigureOptions
       figures.plain = comparison.timings[1];
       figures.speedUp = comparison.ratios[1];
     }
+    DatasheetPeaks peaks = where.device.isCuda() ? gpuPeaks(cudaProperties(launchOptions.compile.device).name)
+                                                 : cpuPeaks(thisMachine().processors);
+    figures.failure = whyImpossible(figures.ours->seconds.median, figures.flops, figures.bytes,
+                                    std::string(nameOf(one.dtype)), peaks);
+    if (!figures.failure.empty()) { // no time, and nothing to compare with
+      figures.ours.reset();
+      figures.plain.reset();
+      return figures;
+    }
+    if (options.warm) { // by itself: beside the others it would find the caches full of their data
+      stage(one.label() + ": measuring with warm caches");
+      const Arguments &same = rotation.next();
+      figures.warm = compare({{"warm", [&] { launch(one.entry->kernel, same, launchOptions); }}}, bench).timings[0];
+    }
   } catch (const Error &error) {
     figures.failure = error.what();
   }
@@ -70,6 +85,8 @@ Json toJson(const Figures &figures, const Request &request) {
                  {"verdict", figures.verdict ? toJson(*figures.verdict) : Json(nullptr)},
                  {"failure", figures.failure.empty() ? Json(nullptr) : Json(figures.failure)}};
   result["time"] = figures.ours ? toJson(*figures.ours) : Json(nullptr);
+  if (figures.warm)
+    result["warm"] = toJson(*figures.warm);
   result["plain_loop"] = figures.plain ? toJson(*figures.plain) : Json(nullptr);
   result["speed_up"] = figures.plain ? toJson(figures.speedUp) : Json(nullptr);
   if (figures.ours) {

@@ -19,6 +19,7 @@ struct Figures {
   CompileReport compiled;
   std::optional<Verdict> verdict; ///< none if not asked for
   std::optional<Timing> ours, plain;
+  std::optional<Timing> warm; ///< ours on the same arguments over and over, where asked for
   Estimate speedUp;    ///< plain / ours, where both are there
   size_t sets = 1;     ///< argument sets taken in turn
   bool cold = false;   ///< they exceed the caches
@@ -28,7 +29,7 @@ struct Figures {
 };
 
 struct FigureOptions {
-  bool verify = true;
+  bool verify = true, warm = false;
   BenchOptions bench;
   /// The seconds that measuring may take, asked when it begins: verification may have used up some. Overrides the
   /// budget in `bench`.

@@ -96,18 +96,25 @@ std::vector<Tiling> rowTilings(int64_t cols) {
           tile(2, 8192, 16, 1), tile(2, 8192, 32, 1), tile(1, 8192, 8, 2), tile(1, 8192, 0, 0)};
   if (cols <= 32768)
     return {tile(1, 32768, 16, 1), tile(1, 32768, 16, 2), tile(1, 32768, 32, 1), tile(1, 32768, 32, 2),
-          tile(1, 32768, 8, 4), tile(1, 32768, 16, 4), tile(1, 32768, 8, 2), tile(1, 32768, 0, 0)};
+          tile(1, 32768, 8, 4), tile(1, 32768, 4, 4), tile(1, 32768, 16, 4), tile(1, 32768, 8, 2), tile(1, 32768, 0, 0)};
   if (cols <= 131072)
-    return {tile(1, 131072, 8, 8), tile(1, 131072, 16, 8), tile(1, 131072, 32, 4), tile(1, 131072, 32, 8),
+    return {tile(1, 131072, 8, 8), tile(1, 131072, 16, 8), tile(1, 131072, 16, 4), tile(1, 131072, 4, 16), tile(1, 131072, 32, 8),
           tile(1, 131072, 8, 16), tile(1, 131072, 16, 16), tile(1, 131072, 0, 0)};
   return {tile(1, 262144, 8, 16), tile(1, 262144, 16, 16), tile(1, 262144, 32, 8), tile(1, 262144, 32, 16),
           tile(1, 262144, 16, 8), tile(1, 262144, 0, 0)};
 }
 
-/// Kernels that walk along the row.
+/// Kernels that walk along the row, with a slot for each of the elements that one access of all threads has.
+Tiling walk(int64_t rows, int64_t cols, int warps) {
+  Tiling tiling = tile(rows, cols, warps);
+  tiling.params["slots"] = warps * 32 * 8 / rows;
+  return tiling;
+}
+
 std::vector<Tiling> walkTilings() {
-  return {tile(1, 4096, 4), tile(1, 4096, 8), tile(1, 2048, 4), tile(1, 2048, 8), tile(1, 8192, 8),
-          tile(1, 8192, 16), tile(1, 16384, 16), tile(1, 16384, 32), tile(2, 2048, 8), tile(1, 4096, 0)};
+  return {walk(1, 8192, 4), walk(1, 4096, 4), walk(1, 4096, 2), walk(1, 2048, 2), walk(1, 16384, 8),
+          walk(1, 8192, 8), walk(1, 4096, 8), walk(1, 2048, 1), walk(1, 1024, 1), walk(1, 16384, 16),
+          walk(1, 32768, 16), tile(1, 4096, 4)};
 }
 
 Tiling heads(int64_t count, int64_t half, int warps) { return {{{"heads", count}, {"half", half}}, warps, 0, 0}; }
@@ -141,6 +148,10 @@ std::string Tiling::text() const {
     text += fmt::format(", {} stage{}", stages, stages == 1 ? "" : "s");
   if (split > 1)
     text += fmt::format(", loops split in {}", split);
+  if (stagger)
+    text += fmt::format(", staggered by {}", stagger);
+  if (!without.empty())
+    text += fmt::format(", without {}", without);
   return text;
 }
 
@@ -151,15 +162,23 @@ void Tiling::applyTo(LaunchOptions &options) const {
   options.compile.cluster = cluster;
   options.compile.stages = stages;
   options.compile.split = split;
+  options.compile.stagger = stagger;
+  options.compile.without = without;
 }
 
 Tiling parseTiling(const std::string &text) {
   Tiling tiling;
   const std::map<std::string, int *> settings = {
-      {"warps", &tiling.warps}, {"cluster", &tiling.cluster}, {"stages", &tiling.stages}, {"split", &tiling.split}};
+      {"warps", &tiling.warps}, {"cluster", &tiling.cluster}, {"stages", &tiling.stages}, {"split", &tiling.split},
+      {"stagger", &tiling.stagger}};
   std::stringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     size_t equals = part.find('=');
+    if (part.substr(0, equals) == "without" && equals != std::string::npos) {
+      tiling.without = part.substr(equals + 1);
+      std::replace(tiling.without.begin(), tiling.without.end(), '+', ',');
+      continue;
+    }
     int64_t value = 0;
     const char *first = part.data() + (equals == std::string::npos ? part.size() : equals + 1);
     const char *last = part.data() + part.size();

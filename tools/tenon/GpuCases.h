@@ -14,11 +14,13 @@ struct Tiling {
   Params params;
   int warps = 0, cluster = 0, stages = 0; ///< 0: the compiler chooses
   int split = 0;                          ///< instances that share a loop
+  int stagger = 0;                        ///< iterations between warpgroups; 0: none
+  std::string without;                    ///< steps left out
 
   std::string text() const; ///< "cols=4096 rows=1, 8 warps"
   void applyTo(LaunchOptions &options) const;
 };
-/// From "bm=128,bn=256,warps=8": the names of compile options, or else of parameters. Throws Error.
+/// From "bm=128,bn=256,warps=8,without=order+slices": the names of compile options, or else of parameters. Throws Error.
 Tiling parseTiling(const std::string &text);
 
 struct GpuCase {

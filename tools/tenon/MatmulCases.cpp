@@ -2,6 +2,7 @@
 #include "MatmulCases.h"
 
 #include "Format.h"
+#include "MatmulOrder.h"
 
 #include "tenon/kernels/Problems.h"
 
@@ -23,45 +24,55 @@ constexpr double multiprocessors = 132; ///< of an H200, for the order of the ti
 
 //===--- Tilings --------------------------------------------------------------------------------------------------===//
 
-Tiling tile(int64_t bm, int64_t bn, int64_t bk, int warps, int stages = 0) {
-  return {{{"bm", bm}, {"bn", bn}, {"bk", bk}}, warps, /*cluster=*/0, stages};
-}
-
-/// How long a product should take with these tiles, in no unit: rounds of tiles over all multiprocessors, each as long
-/// as its area and the worse the fewer times what it loads is used. The order of the tilings, and so the default.
-double roughCost(const MatmulCase &one, const Tiling &tiling) {
-  auto bm = static_cast<double>(tiling.params.at("bm")), bn = static_cast<double>(tiling.params.at("bn"));
-  double rows = 0;
-  for (int64_t count : one.experts.empty() ? std::vector<int64_t>{one.m} : one.experts)
-    rows += std::ceil(static_cast<double>(count) / bm);
-  double rounds = std::ceil(rows * std::ceil(static_cast<double>(one.n) / bn) / multiprocessors);
-  double reuse = 1 / (1 / bm + 1 / bn);
-  bool isPower = (tiling.params.at("bn") & (tiling.params.at("bn") - 1)) == 0;
-  // Whole warpgroups take 64 rows, or 64 columns; what has neither is loaded by the threads themselves.
-  double slowness = tiling.params.at("bm") % 64 && tiling.params.at("bn") % 64 ? 2 : isPower ? 1 : 1.03;
-  return rounds * bm * bn * (1 + 12 / reuse) * slowness;
+Tiling tile(int64_t bm, int64_t bn, int64_t bk, int warps, int stages = 0, int cluster = 0) {
+  return {{{"bm", bm}, {"bn", bn}, {"bk", bk}}, warps, cluster, stages};
 }
 
 std::vector<Tiling> tilingsOf(const MatmulCase &one) {
   int64_t bk = sizeOf(one.dtype) == 1 ? 128 : 64; // 128 bytes: what a swizzled row of shared memory holds
   std::vector<Tiling> tilings;
   if (one.work == Work::gated) // two accumulators
-    tilings = {tile(128, 128, bk, 8), tile(128, 64, bk, 4), tile(128, 64, bk, 8), tile(64, 128, bk, 4),
-               tile(64, 64, bk, 4), tile(128, 96, bk, 8), tile(256, 64, bk, 8)};
+    tilings = {tile(128, 128, bk, 8), tile(128, 128, bk, 8, 3), tile(128, 128, bk, 8, 0, 2), tile(256, 64, bk, 8),
+               tile(64, 128, bk, 4), tile(64, 64, bk, 4)};
+  else if (one.work == Work::biasGelu) // few: the model takes every tile of the epilogue for alive at once
+    tilings = {tile(128, 256, bk, 8), tile(128, 256, bk, 8, 3), tile(256, 128, bk, 8)};
   else if (sizeOf(one.dtype) == 1) // sums of a tile of K are kept beside the accumulators
-    tilings = {tile(128, 128, bk, 8), tile(128, 64, bk, 4), tile(64, 128, bk, 4), tile(64, 64, bk, 4),
-               tile(256, 64, bk, 8), tile(128, 96, bk, 8)};
+    tilings = {tile(128, 128, bk, 8), tile(128, 64, bk, 4),  tile(64, 128, bk, 4),  tile(64, 64, bk, 4),
+               tile(256, 64, bk, 8),  tile(128, 96, bk, 8),  tile(128, 160, bk, 8), tile(128, 176, bk, 8),
+               tile(128, 192, bk, 8), tile(128, 256, bk, 8), tile(128, 256, bk, 8, 3)};
   else if (one.m <= 64)
-    tilings = {tile(64, 64, bk, 4), tile(64, 32, bk, 4), tile(64, 128, bk, 4), tile(64, 64, 2 * bk, 4),
-               tile(64, 32, 2 * bk, 4), tile(32, 64, 2 * bk, 4), tile(32, 32, 2 * bk, 4), tile(16, 64, 2 * bk, 4),
-               tile(16, 32, 2 * bk, 4), tile(16, 128, bk, 4), tile(64, 64, bk, 4, 6), tile(64, 32, bk, 4, 8)};
+    tilings = {tile(64, 64, bk, 4),     tile(64, 32, bk, 4),     tile(64, 128, bk, 4),
+               tile(64, 64, 2 * bk, 4), tile(64, 32, 2 * bk, 4), tile(32, 64, 2 * bk, 4),
+               tile(32, 32, 2 * bk, 4), tile(16, 64, 2 * bk, 4), tile(16, 64, 2 * bk, 4, 0, 2),
+               tile(16, 128, bk, 4),    tile(64, 64, bk, 4, 6)};
+  else if (one.k * static_cast<int64_t>(sizeOf(one.dtype)) % 16) // rows that threads load, through their registers
+    tilings = {tile(128, 160, bk, 8), tile(128, 256, bk / 2, 8), tile(256, 128, bk / 2, 8), tile(128, 192, bk / 2, 8),
+               tile(128, 128, bk, 8)};
   else
-    tilings = {tile(128, 256, bk, 8), tile(128, 128, bk, 8), tile(128, 128, bk, 4), tile(256, 128, bk, 8),
-               tile(64, 256, bk, 4), tile(128, 192, bk, 8), tile(128, 160, bk, 8), tile(128, 112, bk, 8),
-               tile(128, 64, bk, 4), tile(64, 128, bk, 4), tile(64, 64, bk, 4), tile(128, 256, bk, 8, 3),
-               tile(128, 256, bk, 8, 4), tile(128, 128, bk, 8, 4), tile(128, 128, bk, 8, 6)};
-  std::stable_sort(tilings.begin(), tilings.end(),
-                   [&](const Tiling &a, const Tiling &b) { return roughCost(one, a) < roughCost(one, b); });
+    tilings = {tile(128, 256, bk, 8),       tile(128, 128, bk, 8),      tile(128, 128, bk, 4),
+               tile(256, 128, bk, 8),       tile(64, 256, bk, 4),       tile(128, 224, bk, 8),
+               tile(128, 192, bk, 8),       tile(128, 160, bk, 8),      tile(128, 112, bk, 8),
+               tile(128, 64, bk, 4),        tile(64, 128, bk, 4),       tile(64, 64, bk, 4),
+               tile(64, 64, 2 * bk, 4),     tile(128, 256, bk, 8, 3),   tile(128, 256, bk, 8, 4),
+               tile(128, 128, bk, 8, 4),    tile(128, 256, bk / 2, 8),  tile(128, 256, bk, 8, 0, 2),
+               tile(128, 192, bk, 8, 0, 2), tile(256, 128, bk, 8, 0, 2)};
+  if (one.m > 64 && one.m <= 128)
+    tilings.push_back(tile(64, 128, bk, 8, 0, 2));
+  // The fastest by the tuner's model first: it is the default.
+  std::vector<std::pair<double, Tiling>> order;
+  for (Tiling &tiling : tilings) {
+    int64_t bn = tiling.params.at("bn");
+    double partlyFilled = bn & (bn - 1) ? 1.05 : 1; // boxes and registers of what is no power of two
+    // Three slots are enough where a tile follows the other; a first tile is there sooner with more.
+    auto area = static_cast<double>(tiling.params.at("bm") * bn);
+    bool follows = static_cast<double>(one.m * one.n) > multiprocessors * area;
+    double depth = follows == (tiling.stages == 3) ? 1 : 1.01;
+    order.emplace_back(predictedSeconds(one, tiling) * partlyFilled * depth, std::move(tiling));
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+  tilings.clear();
+  for (auto &[seconds, tiling] : order)
+    tilings.push_back(std::move(tiling));
   return tilings;
 }
 

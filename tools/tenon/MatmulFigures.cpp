@@ -262,6 +262,8 @@ Json toJson(const MatmulFigures &figures) {
           {"cluster", figures.tiling.cluster},
           {"stages", figures.tiling.stages},
           {"split", figures.tiling.split},
+          {"stagger", figures.tiling.stagger},
+          {"without", figures.tiling.without},
           {"graph_launches", one.graphLaunches()},
           {"flops", one.flops()},
           {"bytes", one.bytes()},

@@ -3,6 +3,8 @@
 
 #include "Format.h"
 
+#include "tenon/measure/Machine.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -140,6 +142,14 @@ void addGpuOptions(CLI::App &app, Request &request) {
   add("--cluster", request.cluster, 16, "GPU: blocks that share a program instance, a power of two; 0: chosen");
   add("--stages", request.stages, 16, "GPU: slots of asynchronous loads in loops around a dot; 0: chosen, 1: none");
   add("--split", request.split, 256, "GPU: program instances that share a loop which only adds up; 0 and 1: none do");
+  add("--stagger", request.stagger, 16, "GPU: iterations by which warpgroups begin one after the other; 0: none");
+  addWithoutOption(app, request.without);
+}
+
+void addWithoutOption(CLI::App &app, std::string &without) {
+  app.add_option("--without", without, "GPU: steps of code generation to leave out, to see what they are worth: " +
+                                           joined(gpuSteps()))
+      ->type_name("STEP,...");
 }
 
 void addJsonOption(CLI::App &app, std::string &file) {
@@ -198,19 +208,22 @@ LaunchOptions launchOptionsOf(const Request &request, const Case &one, const Pro
   LaunchOptions options;
   options.params = problem.params;
   options.target = parseTargetName(request.target);
-  if (options.target == Target::cpu)
-    for (const auto &[name, value] : problem.cpuParams)
+  if (options.target == Target::cpu && problem.cpuParams)
+    for (const auto &[name, value] : problem.cpuParams(request.threads ? request.threads : thisMachine().processors))
       options.params[name] = value;
   options.compile.isa = request.isa;
   options.threads = request.threads;
   bool isGpu = options.target == Target::sim || options.target == Target::cuda;
-  if (!isGpu && (request.warps || request.cluster || request.stages || request.split))
-    throw Error("--warps, --cluster, --stages and --split are a GPU's: say --target sim or cuda");
+  if (!isGpu && (request.warps || request.cluster || request.stages || request.split || request.stagger ||
+                 !request.without.empty()))
+    throw Error("--warps, --cluster, --stages, --split, --stagger and --without are a GPU's: say --target sim or cuda");
   options.compile.gpu = request.gpu;
   options.compile.warps = request.warps;
   options.compile.cluster = request.cluster;
   options.compile.stages = request.stages;
   options.compile.split = request.split;
+  options.compile.stagger = request.stagger;
+  options.compile.without = request.without;
   std::vector<std::string> known;
   for (const KernelParameter &parameter : one.entry->kernel.parameters())
     if (parameter.kind == ParameterKind::param)

@@ -2,10 +2,12 @@
 //
 // `tenon profile -- PROGRAM ARGS`: runs a program that uses the library, which records what it does (TENON_PROFILE) and
 // writes it when the program ends. `tenon profile --read TRACE` looks at one again.
+#include "ChildProgram.h"
 #include "Commands.h"
 #include "Format.h"
 #include "Options.h"
 #include "OutputFile.h"
+#include "ProfileCounters.h"
 #include "ProfileTrace.h"
 #include "Report.h"
 #include "Table.h"
@@ -18,16 +20,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
-
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace tenon::tool {
 namespace {
@@ -38,67 +31,8 @@ struct ProfileRequest {
   std::vector<std::string> program;
   std::string read, trace, flame, stacks, json;
   double bandwidth = 0, rate = 0;
-  bool noCeilings = false;
+  bool noCeilings = false, counters = false;
 };
-
-/// A folder that is gone when this is.
-class ScratchFolder {
-public:
-  ScratchFolder() : path_((fs::temp_directory_path() / "tenon-profile-XXXXXX").string()) {
-    if (!::mkdtemp(path_.data()))
-      throw Error(fmt::format("cannot make a folder in {}", fs::temp_directory_path().string()));
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const std::string &path() const { return path_; }
-
-private:
-  std::string path_;
-};
-
-/// Runs the program to its end; its exit status, 128 and the signal's number where one ended it.
-int runProgram(const std::vector<std::string> &program, const std::string &pattern) {
-  int failure[2]; // tells why the program could not be started; closed by exec
-  if (::pipe2(failure, O_CLOEXEC) != 0)
-    throw Error(fmt::format("cannot start '{}': {}", program[0], std::strerror(errno)));
-  std::vector<char *> words;
-  for (const std::string &word : program)
-    words.push_back(const_cast<char *>(word.c_str()));
-  words.push_back(nullptr);
-  std::fflush(nullptr);
-  pid_t child = ::fork();
-  if (child == 0) {
-    ::setenv("TENON_PROFILE", pattern.c_str(), 1);
-    rlimit limit{}; // this command's own limit on memory is not the program's
-    if (::getrlimit(RLIMIT_DATA, &limit) == 0) {
-      limit.rlim_cur = limit.rlim_max;
-      ::setrlimit(RLIMIT_DATA, &limit);
-    }
-    ::execvp(words[0], words.data());
-    int error = errno;
-    [[maybe_unused]] ssize_t written = ::write(failure[1], &error, sizeof error);
-    ::_exit(127);
-  }
-  ::close(failure[1]);
-  int error = 0;
-  bool started = child > 0 && ::read(failure[0], &error, sizeof error) == 0;
-  ::close(failure[0]);
-  int status = 0;
-  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!started)
-    throw Error(fmt::format("cannot start '{}': {}", program[0], std::strerror(child < 0 ? errno : error)));
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-std::string textOf(const fs::path &file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 /// What a program and the ones it started wrote: the largest file is the one that worked.
 std::string largestTrace(const std::string &folder, size_t &count) {
@@ -182,9 +116,11 @@ void printOps(const ProfileSummary &summary) {
   table.print();
 }
 
-void print(const ProfileData &data, const ProfileSummary &summary) {
+void print(const ProfileData &data, const ProfileSummary &summary, const std::vector<CounterRow> &counters) {
   fmt::print("{} of {}\n", secondsText(summary.seconds), data.program);
   printKernels(summary);
+  if (!counters.empty())
+    printCounters(counters, summary);
   printOps(summary);
   fmt::print("\ncompiling {} ({}), copying {} ({}), waiting {} ({})\n", secondsText(summary.compiling),
              summary.compilations, secondsText(summary.copying), summary.copies, secondsText(summary.waiting),
@@ -289,6 +225,8 @@ int profileProgram(const ProfileRequest &request) {
   if (request.program.empty() == request.read.empty())
     throw Error(request.read.empty() ? "which program? Say `tenon profile -- PROGRAM ARGS`"
                                      : "give a program or --read TRACE, not both");
+  if (request.counters && !request.read.empty())
+    throw Error("a trace has no counters of the GPU: give the program to run");
   for (const std::string &file : {request.trace, request.flame, request.stacks})
     if (!file.empty())
       checkWritable(file);
@@ -296,7 +234,7 @@ int profileProgram(const ProfileRequest &request) {
   int status = 0;
   if (request.read.empty()) {
     ScratchFolder folder;
-    status = runProgram(request.program, folder.path() + "/trace-%p.json");
+    status = runProgram(request.program, {{"TENON_PROFILE", folder.path() + "/trace-%p.json"}});
     size_t processes = 0;
     text = largestTrace(folder.path(), processes);
     if (text.empty())
@@ -308,6 +246,15 @@ int profileProgram(const ProfileRequest &request) {
   }
   ProfileData data = request.read.empty() ? parseTrace(text, request.program[0]) : readTrace(request.read);
   ProfileSummary summary = summarize(data, ceilingsOf(data, request));
+  std::vector<CounterRow> counters;
+  std::string noCounters;
+  if (request.counters && status == 0)
+    try {
+      counters = readCounters(request.program);
+    } catch (const Error &error) { // the rest is worth having all the same
+      noCounters = error.what();
+      data.notes.push_back("no counters of the GPU: " + noCounters);
+    }
   if (!request.trace.empty())
     writeFile(request.trace, traceJson(data));
   if (!request.flame.empty())
@@ -315,15 +262,17 @@ int profileProgram(const ProfileRequest &request) {
   if (!request.stacks.empty())
     writeFile(request.stacks, collapsedStacks(data));
   if (!report.quiet()) {
-    print(data, summary);
+    print(data, summary, counters);
     if (status)
       fmt::print("{}\n", styled(standardOutput(), Style::bad, fmt::format("the program ended with status {}", status)));
     if (!request.trace.empty())
       fmt::print("the timeline is in {}: open it at ui.perfetto.dev\n", request.trace);
   }
   fill(report, data, summary);
+  if (request.counters)
+    report.set("gpu_counters", toJson(counters));
   report.write();
-  return status ? checkFailed : done;
+  return status || !noCounters.empty() ? checkFailed : done;
 }
 
 } // namespace
@@ -346,10 +295,13 @@ Command addProfile(CLI::App &app) {
   command->add_option("--rate", request->rate, "GFLOP/s that the machine can do, for % of roofline")
       ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("GFLOP/S");
+  command->add_flag("--counters", request->counters,
+                    "Run the program once more under Nsight Compute and show what the GPU's counters say");
   command->add_flag("--no-ceilings", request->noCeilings, "No % of roofline: this machine's is measured once");
   addJsonOption(*command, request->json);
   addExamples(*command, {"tenon profile -- ./train --steps 3",
                          "tenon profile --trace trace.json --flame flame.svg -- tenon run softmax",
+                         "tenon profile --counters -- ./train --steps 1",
                          "tenon profile --read trace.json --json -"});
   return [request] { return profileProgram(*request); };
 }

@@ -84,7 +84,16 @@ Json toJson(const CompileReport &report) {
   Json phases = Json::array();
   for (const CompileReport::Phase &phase : report.phases)
     phases.push_back({{"name", phase.name}, {"milliseconds", phase.milliseconds}});
+  Json gpu = nullptr;
+  if (report.gpu)
+    gpu = {{"threads", report.gpu->threads},
+           {"cluster", report.gpu->cluster},
+           {"stages", report.gpu->stages},
+           {"shared_bytes", report.gpu->sharedBytes},
+           {"registers", report.gpu->registers ? Json(report.gpu->registers) : Json(nullptr)},
+           {"spill_bytes", report.gpu->registers ? Json(report.gpu->spillBytes) : Json(nullptr)}};
   return {{"milliseconds", report.milliseconds()},
+          {"gpu", gpu},
           {"phases", phases},
           {"from_disk", report.fromDisk},
           {"key", report.key},

@@ -4,6 +4,7 @@
 #include "Commands.h"
 #include "OutputFile.h"
 #include "Progress.h"
+#include "RooflineAll.h"
 #include "RooflineFigures.h"
 #include "RooflinePlot.h"
 #include "RooflineText.h"
@@ -21,6 +22,11 @@ struct CommandLine : RooflineRequest {
 
 int roofline(const CommandLine &request) {
   Report report("roofline", request.json);
+  if (request.all) {
+    if (!request.svg.empty())
+      throw Error("--svg draws one kernel: leave out --all");
+    return compareWithModel(request, report);
+  }
   if (!request.svg.empty())
     checkWritable(request.svg);
   RooflineFigures figures;
@@ -43,7 +49,7 @@ int roofline(const CommandLine &request) {
 Command addRoofline(CLI::App &app) {
   CLI::App *command = app.add_subcommand("roofline", "What limits a kernel, and how far from the limit it is");
   auto request = std::make_shared<CommandLine>();
-  addKernelOption(*command, *request, Kernels::one);
+  addKernelOption(*command, *request, Kernels::oneOrAll);
   addProblemOptions(*command, *request);
   command->add_option("--target", request->target,
                       "cpu; cuda; or, by its datasheet and without one, an architecture (sm_90a) or a GPU (H200)")
@@ -68,6 +74,7 @@ Command addRoofline(CLI::App &app) {
   command->add_option("--svg", request->svg, "Draw it to FILE")->type_name("FILE");
   addJsonOption(*command, request->json);
   addExamples(*command, {"tenon roofline vector_add --dtype f16", "tenon roofline softmax --svg softmax.svg",
+                         "tenon roofline --all --json model.json",
                          "tenon roofline matmul --shape 4096x4096x4096 --dtype bf16 --target H200"});
   return [request] { return roofline(*request); };
 }

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 
 namespace tenon::tool {
 namespace {
@@ -52,27 +51,16 @@ Place placeOf(const std::string &target, model::Ceilings &ceilings, const Roofli
   return {true, false, architecture == "sm_90" ? "sm_90a" : architecture};
 }
 
-/// What the code generator and the assembler say of the block, in their remarks.
-void readBlock(const CompileReport &report, RooflineFigures &figures) {
-  const std::regex blocks("runs in blocks of (\\d+) threads(?: and (\\d+) that load)?"),
-      shared("with (\\d+) bytes of shared memory"), registers("(\\d+) registers a thread"),
-      clusters("(\\d+) of them a cluster"), slots("through (\\d+) slots of shared memory");
+/// What the code generator and the assembler say of the block.
+void readBlock(const CompileReport::Gpu &gpu, RooflineFigures &figures) {
   model::BlockShape &block = figures.configuration.block;
-  for (const std::string &remark : report.remarks) {
-    std::smatch match;
-    if (std::regex_search(remark, match, blocks))
-      block.threads = std::stoi(match[1]) + (match[2].matched ? std::stoi(match[2]) : 0);
-    if (std::regex_search(remark, match, shared))
-      block.sharedBytes = std::stoll(match[1]);
-    if (std::regex_search(remark, match, clusters))
-      figures.configuration.cluster = std::stoi(match[1]);
-    if (std::regex_search(remark, match, slots))
-      figures.configuration.stages = std::stoi(match[1]);
-    if (std::regex_search(remark, match, registers)) {
-      block.registersPerThread = std::stoi(match[1]);
-      figures.registersKnown = true;
-    }
-  }
+  block.threads = gpu.threads;
+  block.sharedBytes = gpu.sharedBytes;
+  figures.configuration.cluster = gpu.cluster;
+  figures.configuration.stages = gpu.stages;
+  figures.registersKnown = gpu.registers > 0;
+  if (figures.registersKnown)
+    block.registersPerThread = gpu.registers;
 }
 
 /// The unit that does most of the arithmetic, and its rate.
@@ -210,11 +198,9 @@ RooflineFigures findRoofline(const RooflineRequest &request, const Stage &stage)
   if (place.isGpu) {
     stage(figures.one.label() + ": compiling");
     figures.configuration.block = model::guessBlock(figures.counts, request.warps);
-    figures.configuration.cluster = std::max(request.cluster, 1);
-    figures.configuration.stages = request.stages ? request.stages : figures.counts.loopLoadBytes > 0 ? 3 : 1;
     CompileReport report;
     emit(kernel, problem.arguments, "ptx", options, &report);
-    readBlock(report, figures);
+    readBlock(report.gpu.value(), figures);
   }
   figures.cost = model::cost(plan, words, figures.counts, figures.ceilings, figures.configuration);
   findRoofs(figures);

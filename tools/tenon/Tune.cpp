@@ -7,6 +7,7 @@
 #include "Table.h"
 #include "TuneCommon.h"
 
+#include "tenon/kernels/Samples.h"
 #include "tenon/kernels/Spaces.h"
 #include "tenon/tune/Worker.h"
 
@@ -176,6 +177,9 @@ int tuneKernel(const TuneRequest &request) {
   options.maxConfigurations = request.configurations;
   options.seed = request.searchSeed;
   options.worker = workerCommand();
+  options.samples = zoo::samplesOf(*one.entry);
+  if (options.launch.target == Target::cuda)
+    options.timingSeconds = 0.02; // a trial is a millisecond of launches
   options.stop = interrupted;
   if (problem.deterministic) { // the winner must be right on other values, too
     Request other = request;
@@ -230,8 +234,10 @@ int dispatch(const TuneRequest &request) {
     return exportRecords(request);
   if (!request.importFile.empty())
     return importRecords(request);
+  if (request.heldOut && request.replay.empty())
+    throw Error("--held-out judges tables: name them with --replay");
   if (!request.replay.empty())
-    return replayTables(request);
+    return request.heldOut ? judgeHeldOut(request) : replayTables(request);
   if (request.exhaustive)
     return measureTable(request);
   return tuneKernel(request);
@@ -258,9 +264,10 @@ Space spaceFor(const TuneRequest &request, const Case &one, const Problem &probl
   if (request.threads)
     space.fix("threads", request.threads);
   if (request.isa != "native")
-    space.fix("vector_bits", request.isa == "avx512" ? 512 : request.isa == "avx2" ? 256 : 128);
+    space.fix("vector_bits", request.isa == "baseline" ? 128 : request.isa == "avx2" ? 256 : 512);
   for (auto [name, value] :
-       {std::pair("warps", request.warps), {"cluster", request.cluster}, {"stages", request.stages}})
+       {std::pair("warps", request.warps), {"cluster", request.cluster}, {"stages", request.stages},
+        {"split", request.split}})
     if (value)
       space.fix(name, value);
   return space;
@@ -309,6 +316,8 @@ Command addTune(CLI::App &app) {
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--replay", request->replay, "Judge the strategies by these tables")->type_name("TABLE");
+  command->add_flag("--held-out", request->heldOut,
+                    "With --replay: judge the model alone, its factors fitted on the tables of other kernels");
   addJsonOption(*command, request->json);
   addExamples(*command,
               {"tenon tune softmax --shape 4096x1000 --budget 60s",

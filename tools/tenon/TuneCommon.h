@@ -3,6 +3,7 @@
 
 #include "Options.h"
 
+#include "tenon/tune/Replay.h"
 #include "tenon/tune/Tune.h"
 
 /// What the parts of `tenon tune` share.
@@ -12,7 +13,7 @@ struct TuneRequest : Request {
   std::string policy = "quick", budget = "60s", database;
   size_t configurations = 0;
   uint64_t searchSeed = 1;
-  bool explain = false, exhaustive = false;
+  bool explain = false, exhaustive = false, heldOut = false;
   int rounds = 3;
   std::string table, exportFile, importFile;
   std::vector<std::string> replay;
@@ -30,5 +31,18 @@ bool interrupted();
 
 int measureTable(const TuneRequest &request); ///< --exhaustive
 int replayTables(const TuneRequest &request); ///< --replay
+int judgeHeldOut(const TuneRequest &request); ///< --held-out
+
+/// A table with what the model says of each row.
+struct LoadedTable {
+  tuning::ReplayCase one;
+  double rankSeconds = 0; ///< what the analytic choice took
+  Problem problem;
+  std::unique_ptr<Space> space;
+  std::unique_ptr<Ranker> ranker; ///< refers to these
+};
+LoadedTable loadTable(const std::string &file);
+/// The part of the optimum that the ranker's first choice reaches.
+double analyticFraction(const LoadedTable &table, std::string *choice = nullptr);
 
 } // namespace tenon::tool

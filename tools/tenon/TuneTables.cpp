@@ -9,6 +9,7 @@
 #include "Table.h"
 #include "TuneCommon.h"
 
+#include "tenon/kernels/Samples.h"
 #include "tenon/kernels/Spaces.h"
 #include "tenon/measure/MeasuredCeilings.h"
 #include "tenon/tune/Measurer.h"
@@ -21,6 +22,7 @@
 #include <cmath>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <random>
 #include <sstream>
 
@@ -83,6 +85,13 @@ int measureTable(const TuneRequest &request) {
   options.launch = launchOptionsOf(request, one, problem);
   options.launch.params.insert(problem.params.begin(), problem.params.end());
   options.worker = workerCommand();
+  options.samples = zoo::samplesOf(*one.entry);
+  bool isDevice = options.launch.target == Target::cuda;
+  // Hundreds of candidates: enough to tell 1% apart. On a device a trial is a millisecond of launches.
+  options.timingSeconds = isDevice ? 0.006 : options.timingSeconds;
+  if (isDevice)
+    options.compileSeconds = 20, options.runSeconds = 4;
+  options.launch.compile.useDiskCache = options.launch.compile.useDiskCache && !isDevice; // each is compiled once
   Space space = spaceFor(request, one, problem, options.launch);
   std::vector<Configuration> configurations = space.configurations(limitsOf(options.launch));
   TuneKey key = tuneKeyOf(one.entry->kernel, space, problem.arguments, options.launch);
@@ -110,7 +119,7 @@ int measureTable(const TuneRequest &request) {
   auto save = [&] { writeFile(request.table, tableText(table)); };
   tuning::Measurer measurer(one.entry->kernel, space, problem, options);
   Progress progress(configurations.size() * static_cast<size_t>(request.rounds));
-  constexpr size_t batchSize = 8;
+  const size_t batchSize = isDevice ? 64 : 8;
   for (int round = 0; round < request.rounds && !isOver(); ++round) {
     std::vector<size_t> open;
     for (size_t index : shuffled(configurations.size(), request.searchSeed + static_cast<uint64_t>(round)))
@@ -154,21 +163,17 @@ int measureTable(const TuneRequest &request) {
   fmt::print("{}: {} of {} configurations, {} failed, {} rounds; best {} {}\n", one.label(), table.rows.size(),
              configurations.size(), failed, table.rounds, best ? best->configuration.str() : "none",
              best ? secondsText(best->outcome.seconds) : "");
+  std::map<std::string, size_t> shown; // an example of each kind
+  for (const TuneTable::Row &row : table.rows)
+    if (!row.outcome.measured() && !row.outcome.reason.empty() && ++shown[std::string(nameOf(row.outcome.status))] <= 3)
+      fmt::print("{}: {}: {}\n", row.configuration.str(), nameOf(row.outcome.status), row.outcome.reason);
   return table.rows.size() == configurations.size() ? done : checkFailed;
 }
 
 //===--- Replay ---------------------------------------------------------------------------------------------------===//
 
-namespace {
-
-struct Loaded {
-  tuning::ReplayCase one;
-  double rankSeconds; ///< what the analytic choice took
-};
-
-/// The table with what the model says of each row.
-Loaded load(const std::string &file) {
-  Loaded loaded;
+LoadedTable loadTable(const std::string &file) {
+  LoadedTable loaded;
   TuneTable &table = loaded.one.table;
   table = readTable(file);
   const zoo::Entry &entry = zoo::find(table.kernel);
@@ -176,26 +181,27 @@ Loaded load(const std::string &file) {
   auto target = parseTarget(table.target);
   if (!dtype || !target || table.rows.empty())
     throw Error(fmt::format("'{}' is a table of nothing that can be replayed", file));
-  Problem problem = entry.makeProblem(table.shape, *dtype, 1);
+  loaded.problem = entry.makeProblem(table.shape, *dtype, 1);
   LaunchOptions options;
-  options.params = problem.params;
+  options.params = loaded.problem.params;
   options.threads = table.threads;
   options.target = *target == Target::cuda ? Target::sim : *target; // nothing runs here
-  Space space = zoo::spaceOf(entry, problem, options.target);
+  loaded.space = std::make_unique<Space>(zoo::spaceOf(entry, loaded.problem, options.target));
+  const Space &space = *loaded.space;
   for (const Space::Dimension &dimension : space.dimensions())
     if (std::find(table.names.begin(), table.names.end(), dimension.name) == table.names.end())
       throw Error(fmt::format("'{}' was measured for another space: it lacks '{}'", file, dimension.name));
 
   double start = processorSeconds();
-  std::unique_ptr<Ranker> ranker = modelRanker(entry.kernel, space, problem.arguments, options, table.ceilings);
+  loaded.ranker = modelRanker(entry.kernel, space, loaded.problem.arguments, options, table.ceilings);
   std::vector<Prediction> predictions;
   double least = std::numeric_limits<double>::infinity();
   for (const TuneTable::Row &row : table.rows) {
-    predictions.push_back(ranker->predict(row.configuration));
+    predictions.push_back(loaded.ranker->predict(row.configuration));
     least = std::min(least, predictions.back().seconds);
   }
   loaded.rankSeconds = processorSeconds() - start;
-  std::vector<double> shape = tuning::shapeFeatures(problem.arguments);
+  std::vector<double> shape = tuning::shapeFeatures(loaded.problem.arguments);
   for (size_t i = 0; i < table.rows.size(); ++i)
     loaded.one.candidates.push_back(
         {predictions[i].seconds,
@@ -203,6 +209,8 @@ Loaded load(const std::string &file) {
          tuning::placeOf(space, table.rows[i].configuration)});
   return loaded;
 }
+
+namespace {
 
 struct StrategyRow {
   std::string name;
@@ -216,7 +224,7 @@ int replayTables(const TuneRequest &request) {
   std::vector<tuning::ReplayCase> cases;
   double rankSeconds = 0;
   for (const std::string &file : request.replay) {
-    Loaded loaded = load(file);
+    LoadedTable loaded = loadTable(file);
     rankSeconds = std::max(rankSeconds, loaded.rankSeconds);
     cases.push_back(std::move(loaded.one));
   }

@@ -45,6 +45,7 @@ struct KernelInfo {
       std::string element;        ///< as MLIR spells it
     };
     int64_t threads = 0, cluster = 1, sharedBytes = 0;
+    int64_t stages = 1; ///< slots of the loads that run ahead of their loop
     std::vector<Assert> asserts; ///< by the number, from 1, that a failing thread reports
     std::vector<Print> prints;
     std::vector<TensorMap> tensorMaps; ///< by the number that nvidia.tensor_map has

@@ -19,11 +19,13 @@ mlir::LogicalResult simplifyTileIr(mlir::ModuleOp module, RandomBits randomBits)
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
   pm.addPass(createShowMathPass());
+  pm.addPass(createCompareIntegersPass());
   return pm.run(module);
 }
 
 void registerTransformPasses() {
   mlir::registerPass([] { return createExpandRandomPass(); });
+  mlir::registerPass(createCompareIntegersPass);
   mlir::registerPass(createExpandMathPass);
   mlir::registerPass(createHideMathPass);
   mlir::registerPass(createShowMathPass);

@@ -15,6 +15,9 @@ enum class RandomBits { expand, keep };
 /// tenon-expand-random: tile.philox and, if so wanted, tile.random_bits become integer arithmetic.
 std::unique_ptr<mlir::Pass> createExpandRandomPass(RandomBits randomBits = RandomBits::expand);
 
+/// tenon-compare-integers: integers that were converted to f32 are compared with a threshold as what they are.
+std::unique_ptr<mlir::Pass> createCompareIntegersPass();
+
 /// What every target runs first: canonicalisation, common subexpressions, random numbers expanded.
 mlir::LogicalResult simplifyTileIr(mlir::ModuleOp module, RandomBits randomBits = RandomBits::expand);
 

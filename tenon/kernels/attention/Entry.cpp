@@ -25,7 +25,9 @@ Problem attentionProblem(const AttentionShape &shape, DType dtype, uint64_t seed
                     {"bn", block},
                     {"dim", std::max<int64_t>(roundUp(dim, 16), 16)},
                     {"causal", causal}};
-  problem.cpuParams = attentionCpuTiles(queries, keys, dim, causal);
+  problem.cpuParams = [queries = queries, keys = keys, dim = dim, causal = causal, all = batch * heads](int threads) {
+    return attentionCpuTiles(queries, keys, dim, causal, all, threads);
+  };
   // The kernel rounds probabilities to the type of the values for the second product; computing plainly does the same.
   setReferences(problem, dtype, [causal = causal, dtype](auto t, Arguments &a) {
     bool isPlain = std::is_same_v<decltype(t), float>;

@@ -17,9 +17,9 @@ Space attentionSpace(const Problem &problem, Target target) {
     return std::array{2 * bn * d * bytes, 2 * bm * d * 4, bm * bn * 4};
   };
   if (isGpu(target)) {
-    space.param("bm", useful({16, 32, 64, 128}, queries));
-    space.param("bn", useful({16, 32, 64, 128}, keys));
-    space.param("dim", {dim}).option("warps", {2, 4, 8, 16}).option("stages", {1, 2, 3, 4, 5});
+    space.param("bm", useful({64, 128, 256}, queries));
+    space.param("bn", useful({16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256}, keys));
+    space.param("dim", {dim}).option("warps", {4, 8, 16}).option("stages", {1, 2, 3, 4, 5});
     space.footprint([=](const Configuration &c) {
       auto [shared, result, scores] = tiles(c);
       Footprint footprint;

@@ -27,7 +27,7 @@ Problem matmulProblem(const MatmulShape &shape, DType dtype, uint64_t seed) {
   int64_t block = std::min(m, n) <= 64 ? 32 : 64;
   problem.params = {{"bm", block},         {"bn", block},           {"bk", block},
                     {"use_bias", useBias}, {"activation", activation}, {"tf32", tf32}};
-  problem.cpuParams = matmulCpuTiles(m, n, k, dtype);
+  problem.cpuParams = [m = m, n = n, k = k, dtype](int threads) { return matmulCpuTiles(m, n, k, dtype, threads); };
   setReferences(problem, dtype, [useBias = useBias, activation = activation, tf32 = tf32](auto t, Arguments &a) {
     bool isPlain = std::is_same_v<decltype(t), float>;
     matmulReference<decltype(t)>(a, useBias, activation, tf32 && isPlain);

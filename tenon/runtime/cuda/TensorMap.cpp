@@ -58,6 +58,16 @@ std::string reasonAgainst(const TiledTensor &tensor) {
   return "";
 }
 
+/// CUtensorMapL2promotion: how much of memory L2 fetches at once. Where boxes do not begin at multiples of 256 bytes, as
+/// much again would be brought that is not asked for.
+int promotion(const TiledTensor &tensor) {
+  constexpr int to128Bytes = 2, to256Bytes = 3;
+  bool whole = tensor.address % 256 == 0;
+  for (size_t d = 1; d < tensor.rank; ++d)
+    whole &= tensor.byteStrides[d] % 256 == 0;
+  return whole ? to256Bytes : to128Bytes;
+}
+
 /// CUtensorMapSwizzle
 int swizzleMode(int64_t bytes) { return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0; }
 
@@ -87,12 +97,12 @@ void encodeTensorMap(Gpu &gpu, const TiledTensor &tensor, TensorMap &map) {
       strides[d - 1] = static_cast<uint64_t>(tensor.byteStrides[d]);
   }
   steps.fill(1);
-  constexpr int noInterleave = 0, promoteTo256 = 3, fillWithZeros = 0;
+  constexpr int noInterleave = 0, fillWithZeros = 0;
   CurrentContext current(gpu);
   Result failure = api.cuTensorMapEncodeTiled(
       &map, dataType(tensor), static_cast<unsigned>(tensor.rank),
       reinterpret_cast<void *>(static_cast<uintptr_t>(tensor.address)), sizes.data(), strides.data(), box.data(),
-      steps.data(), noInterleave, swizzleMode(tensor.swizzleBytes), promoteTo256, fillWithZeros);
+      steps.data(), noInterleave, swizzleMode(tensor.swizzleBytes), promotion(tensor), fillWithZeros);
   if (failure != result::success) [[unlikely]]
     gpu.fail(failure, "making a tensor map of view '" + std::string(tensor.name) + "'");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tensor memory accelerator. A box on its way into shared memory may write its bytes at any moment until it has
+// The tensor memory accelerator, and values sent to other blocks (st.async). A box on its way into shared memory may write its bytes at any moment until it has
 // completed at its mbarrier: until then they belong to nobody else. It completes when every thread waits for something
 // (or, with a seed, at any instruction). A box on its way out is read from shared memory at the wait that covers its
 // reading, and written to global memory at the wait that covers that, or when its thread exits.
@@ -89,6 +89,11 @@ bool checkBox(Thread &thread, uint32_t place, const TensorMap &map, int32_t rank
     return refuse(Kind::misaligned, "of a tensor whose address or strides are no multiples of 16 bytes");
   if (std::any_of(map.box, map.box + map.rank, [](int32_t size) { return size < 1 || size > 256; }))
     return refuse(Kind::misuse, "with a box that has not between 1 and 256 elements along each dimension");
+  int32_t first;
+  std::memcpy(&first, thread.operands, sizeof first);
+  if (int64_t(first) * map.elementBytes % 16)
+    return refuse(Kind::misaligned, "from element " + std::to_string(first) +
+                                        " of the first dimension on, which is no multiple of 16 bytes");
   if (shared % 128)
     return refuse(Kind::misaligned, "at byte " + std::to_string(shared) +
                                         " of shared memory: the address is no multiple of 128");
@@ -129,6 +134,44 @@ void completeTransfer(Launch &launch, Cluster &cluster, size_t index) {
     for (int64_t at = 0; at < bytes; at += 16)
       block.shadow.setWrite(transfer.shared + at, 16, mbarrier.unit, mbarrier.count, transfer.place);
     auto ticks = std::make_shared<Ticks>(cluster.ticks);
+    (*ticks)[mbarrier.unit] = mbarrier.count++;
+    mbarrier.collected.add(Knowledge{std::move(ticks), nullptr, nullptr});
+  }
+  mbarrier.bytes -= bytes;
+  completePhase(launch, mbarrier);
+}
+
+/// The value is there at once, but whoever reads it, and the block it goes to before it exits, has to have waited at the
+/// mbarrier: it is an access of that and not of the thread.
+void storeAsync(Thread *thread, uint32_t place, uint32_t address, int32_t bytes, uint32_t mbarrierAddress, int32_t mask,
+                int32_t begin, int32_t end) {
+  Launch &launch = *thread->launch;
+  launch.step(*thread, place);
+  if (!mask)
+    return;
+  Block *block = resolve(*thread, place, Space::cluster, address);
+  Block *home = resolve(*thread, place, Space::cluster, mbarrierAddress);
+  if (!block || !home)
+    return;
+  if (block != home) {
+    launch.find(Kind::misuse, place, place, [&] {
+      return "misuse: " + thread->name() + " sends a value" + launch.at(place) +
+             " to one block and completes it at an mbarrier of another";
+    });
+    return;
+  }
+  Mbarrier &mbarrier = mbarrierAt(*thread, place, *block, mbarrierAddress);
+  if (!touchShared(*thread, place, *block, address, bytes, Touch::unitWrite, {begin, end}))
+    return;
+  std::memcpy(&block->memory[address], thread->operands, bytes);
+  if (launch.checks()) {
+    std::memset(block->written.data() + address, 1, bytes);
+    block->shadow.setWrite(address, bytes, mbarrier.unit, mbarrier.count, place);
+    block->remote[thread->clock.self] = {};
+    if (block->remote.size() <= mbarrier.unit)
+      block->remote.resize(mbarrier.unit + 1);
+    block->remote[mbarrier.unit] = {mbarrier.count, place};
+    auto ticks = std::make_shared<Ticks>(thread->cluster->ticks);
     (*ticks)[mbarrier.unit] = mbarrier.count++;
     mbarrier.collected.add(Knowledge{std::move(ticks), nullptr, nullptr});
   }
@@ -196,11 +239,12 @@ void readBox(Thread &thread, BulkStore &store) {
   }
 }
 
+/// In units of 16 bytes: the last one of a row is written whole, though the tensor may end inside it.
 void writeBox(Thread &thread, BulkStore &store) {
   readBox(thread, store);
   forEachRow(*store.map, store.coordinates, [&](int64_t offset, int64_t address, int64_t bytes) {
     if (address)
-      forEachPiece(*store.map, address, bytes, [&](int64_t at, uint32_t piece) {
+      forEachPiece(*store.map, address, (bytes + 15) / 16 * 16, [&](int64_t at, uint32_t piece) {
         writeGlobal(thread, store.place, address + at, piece, &store.bytes[offset + at], "has a bulk copy write");
       });
   });
@@ -214,6 +258,15 @@ void tmaStore(Thread *thread, uint32_t place, const TensorMap *map, int32_t rank
   launch.step(*thread, place);
   if (!checkBox(*thread, place, *map, rank, shared))
     return;
+  int32_t coordinates[5];
+  std::memcpy(coordinates, thread->operands, sizeof(int32_t) * rank);
+  if (std::any_of(coordinates, coordinates + rank, [](int32_t coordinate) { return coordinate < 0; })) {
+    launch.find(Kind::misuse, place, place, [&] {
+      return "misuse: " + thread->name() + " starts a bulk copy" + launch.at(place) +
+             " that writes from before the beginning of its tensor on";
+    });
+    return;
+  }
   launch.checkAwaited(*thread, place, "starts a bulk copy to");
   Block &block = *thread->block;
   int64_t bytes = boxBytes(*map);

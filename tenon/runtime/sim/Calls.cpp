@@ -21,6 +21,7 @@ std::span<const SimSymbol> simSymbols() {
       CALL("warp_barrier", warpBarrier),
       CALL("cluster_arrive", clusterArrive),
       CALL("cluster_wait", clusterWait),
+      CALL("store_async", storeAsync),
       CALL("mbarrier_init", mbarrierInit),
       CALL("mbarrier_arrive", mbarrierArrive),
       CALL("mbarrier_wait", mbarrierWait),

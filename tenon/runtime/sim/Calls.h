@@ -19,6 +19,8 @@ void store(Thread *, uint32_t place, int32_t space, int64_t address, int32_t byt
            int32_t end);
 void atomic(Thread *, uint32_t place, int32_t kind, int64_t address, int32_t bytes, int32_t mask);
 void atomicCas(Thread *, uint32_t place, int64_t address, int32_t bytes, int32_t mask);
+void storeAsync(Thread *, uint32_t place, uint32_t address, int32_t bytes, uint32_t mbarrier, int32_t mask,
+                int32_t begin, int32_t end);
 int32_t mapShared(Thread *, uint32_t place, uint32_t address, uint32_t rank);
 
 // Copies.cpp

@@ -512,6 +512,27 @@ TEST_F(GpuLaunch, MatricesThatCannotBeMappedAreLoadedInAnotherWay) {
   }
 }
 
+/// The driver's linker would leave out the instructions that move registers.
+TEST_F(GpuLaunch, CodeThatMovesRegistersIsNotLinked) {
+  Device device = Device::cuda(0);
+  Tensor a = Tensor::zeros(DType::bf16, {64, 128}, device), b = Tensor::zeros(DType::bf16, {128, 64}, device);
+  Tensor c = Tensor::zeros(DType::f32, {64, 64}, device);
+  auto links = [&](int warps, const std::string &without) {
+    LaunchOptions options;
+    options.target = Target::cuda;
+    options.compile.useDiskCache = false;
+    options.compile.warps = warps;
+    options.compile.without = without;
+    int before = fake::calls("cuLinkAddData"), loads = fake::calls("cuModuleLoadDataEx");
+    launch(makeProduct(), {a, b, c}, options);
+    EXPECT_GT(fake::calls("cuModuleLoadDataEx"), loads);
+    return fake::calls("cuLinkAddData") - before;
+  };
+  EXPECT_EQ(links(4, ""), 1) << "each thread has all registers from the start";
+  EXPECT_EQ(links(8, ""), 0);
+  EXPECT_EQ(links(8, "registers"), 1);
+}
+
 TEST_F(GpuLaunch, ASpecialisedKernelWaitsBeforeItsRolesPart) {
   Tensor a = Tensor::zeros(DType::bf16, {128, 128}), b = Tensor::zeros(DType::bf16, {128, 128});
   Tensor c = Tensor::zeros(DType::f32, {128, 128});

@@ -122,6 +122,13 @@ void measureRelaxedErf(uint32_t step) {
   measureRelative("1 + erf", relaxed, onePlusErf, -0x1p-30f, -3.0f, step, 0x1p-16);
   measureRelative("1 + erf", relaxed, onePlusErf, -3.0f, -9.19f, step, 0x1p-13);
   measureRelative("1 + erf", relaxed, onePlusErf, 0x1p-30f, 20, step, 0x1p-16);
+  // As GELU has it: (1 + erf(x / sqrt(2))) / 2.
+  static constexpr double scale = 0.70710676908493042;
+  auto ofGelu = [](double x) { return std::erfc(-x * scale) / 2; };
+  auto scaled = [](GpuHost &a, float x) { return gpu::relaxedOnePlusErf(a, x, scale, /*halved=*/true); };
+  measureRelative("(1 + erf) / 2", scaled, ofGelu, -0x1p-30f, -4.2f, step, 0x1p-16);
+  measureRelative("(1 + erf) / 2", scaled, ofGelu, -4.2f, -12.9f, step, 0x1p-13);
+  measureRelative("(1 + erf) / 2", scaled, ofGelu, 0x1p-30f, 28, step, 0x1p-16);
   measureRelative("erf", [](GpuHost &a, float x) { return gpu::relaxedErf(a, x); }, std::erf, 0x1p-30f, 20, step,
                   0x1p-18);
 }
@@ -159,6 +166,8 @@ TEST(GpuMath, SpecialValues) {
   for (float far : {9.5f, 12.0f, 30.0f, 1e3f, 1e9f, 3e38f, infinity}) {
     EXPECT_EQ(gpu::relaxedOnePlusErf(a, far), 2) << far;
     EXPECT_EQ(gpu::relaxedOnePlusErf(a, -far), 0) << far;
+    EXPECT_EQ(gpu::relaxedOnePlusErf(a, far, 2.0, true), 1) << far;
+    EXPECT_EQ(gpu::relaxedOnePlusErf(a, -far, 2.0, true), 0) << far;
     EXPECT_EQ(gpu::relaxedErf(a, far), 1) << far;
   }
   EXPECT_EQ(gpu::rsqrt(a, -0.0f), -infinity);

@@ -24,6 +24,7 @@ struct Product {
   std::string architecture = "sm_90a";
   uint64_t seed = 0;
   std::string typeB = {}; ///< when it is another one
+  int64_t first = 0;      ///< where the loop begins; before 0 there are zeros
 
   std::string text() const {
     std::string b = typeB.empty() ? type : typeB;
@@ -47,11 +48,12 @@ struct Product {
     return "func.func @product(%a: " + view(type) + " FACTS0, %b: " + view(b) + " FACTS1, %c: " + view(acc) +
            " FACTS2) attributes {tile.no_overlap} {\n"
            "  %zero = arith.constant 0 : index\n  %one = arith.constant 1 : index\n"
+           "  %first = arith.constant " + std::to_string(first) + " : index\n"
            "  %step = arith.constant " + std::to_string(k) + " : index\n"
            "  %program = tile.grid %one\n"
            "  %depth = tile.size %a, " + (transposedA ? "0" : "1") + " : " + view(type) + "\n"
            "  %init = arith.constant dense<" + zero + "> : " + accTile + "\n"
-           "  %sum = scf.for %k = %zero to %depth step %step iter_args(%old = %init) -> (" + accTile + ") {\n" +
+           "  %sum = scf.for %k = %first to %depth step %step iter_args(%old = %init) -> (" + accTile + ") {\n" +
            operand("x", "a", "zero", "k", m, k, transposedA, type) +
            operand("y", "b", "k", "zero", k, n, transposedB, b) +
            "    %new = tile.dot %x, %y, %old " + attributes + " : " + tensor(m, k, type) + ", " + tensor(k, n, b) +

@@ -346,6 +346,9 @@ TEST(AsyncProxy, StoresNeedOrder) {
                                         "    return", "    return");
   EXPECT_EQ(run(last).text(), "");
   expectFinding(run(changed(last, "nvidia.bulk_wait read 0")), Kind::race, {"exits before its bulk copy"});
+  expectFinding(run(changed(storeText, "nvidia.tma_store %map[%c0, %c1]",
+                            "%before = arith.constant -1 : i32\n      nvidia.tma_store %map[%c0, %before]")),
+                Kind::misuse, {"writes from before the beginning of its tensor on"});
   map.box[0] = 3;
   expectFinding(run(storeText), Kind::misuse, {"12 bytes along its first dimension"});
   map.box[0] = 16;
@@ -428,6 +431,8 @@ TEST(AsyncProxy, CopiesToAnotherBlockNeedOrder) {
                 {"starts a copy to", "of block 1's shared memory"});
   expectFinding(run(changed(multicastText, "%both = arith.constant 3", "%both = arith.constant 7")), Kind::outOfBounds,
                 {"names block 2 of a cluster of 2"});
+  expectFinding(run(changed(multicastText, "%map[%c0, %i]", "%map[%i, %c0]")), Kind::misaligned,
+                {"starts a bulk copy", "from element 1 of the first dimension on", "no multiple of 16 bytes"});
   // Neither block waits for what comes last.
   std::string last = changed(multicastText, "nvidia.mbarrier_wait %full, %i\n", "\n");
   EXPECT_TRUE(findingOf(run(last), Kind::race)) << run(last).text();

@@ -134,7 +134,7 @@ struct TileCompiler {
         nvidia::chooseBlock(lower::kernelOf(*module), {.architecture = options.architecture, .warps = options.warps});
     if (failed(nvidia::chooseLayouts(*module, block)))
       throw std::runtime_error("has no layouts:\n" + text);
-    program = nvidia::lowerToThreads(*module, block, options.architecture, options.stages);
+    program = nvidia::lowerToThreads(*module, block, options.architecture, {options.stages});
     mlir::PassManager pm(&context);
     pm.addPass(nvidia::createExpandMathPass());
     if (!program.module || failed(mlir::verify(*program.module)) || failed(pm.run(*program.module)))

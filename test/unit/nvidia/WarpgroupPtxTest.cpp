@@ -86,6 +86,15 @@ TEST_F(WarpgroupPtx, RegistersAtTheStartAreKnownWhereTheyChange) {
   EXPECT_HAS_NOT(ptx(kernel("nvidia.barrier 128")), ".minnctapersm");
 }
 
+/// Such a program is not given to a linker, which would leave the changes out.
+TEST_F(WarpgroupPtx, SaysWhetherRegistersChangeHands) {
+  auto moves = [&](const std::string &body) {
+    return emitPtx(*parseSourceString<ModuleOp>(kernel(body), &context), {"sm_90a"}).movesRegisters;
+  };
+  EXPECT_TRUE(moves("nvidia.set_max_registers 40 {increase = false}"));
+  EXPECT_FALSE(moves("nvidia.barrier 128"));
+}
+
 /// No multiplication waits for another, no register is spilled, and the registers do change hands.
 class WholeKernel : public WarpgroupPtx, public testing::WithParamInterface<bool> {};
 

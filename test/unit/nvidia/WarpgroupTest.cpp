@@ -99,17 +99,29 @@ TEST(Warpgroup, EachPanelWidth) {
   }
 }
 
+/// Rows of 200 and of 202 bytes, and rows of which nothing is known: the threads load them, an iteration ahead.
+TEST(Warpgroup, RowsThatBeginAnywhere) {
+  for (int64_t depth : {0, 1, 64, 100, 101, 200})
+    for (int orientation = 0; orientation < 4; ++orientation)
+      for (bool aligned : {true, false}) {
+        SCOPED_TRACE(std::to_string(depth) + ", " + std::to_string(orientation));
+        Product p = product(128, 32, 64, depth);
+        p.transposedA = orientation & 1;
+        p.transposedB = orientation & 2;
+        p.aligned = aligned;
+        TileRun run = check(p);
+        EXPECT_TRUE(mentions(run, "wgmma.m64")) << run.allRemarks();
+        bool isOdd = !aligned || (depth % 8 && (!p.transposedA || p.transposedB));
+        EXPECT_EQ(mentions(run, "made by the threads one iteration ahead"), isOdd) << run.allRemarks();
+      }
+}
+
 TEST(Warpgroup, Refused) {
   auto refused = [](Product p, const std::string &reason) {
     TileRun run = check(p);
     EXPECT_TRUE(mentions(run, "mma.sync")) << run.allRemarks();
     EXPECT_TRUE(mentions(run, reason)) << run.allRemarks();
   };
-  Product unaligned = product(64, 32, 64, 128);
-  unaligned.aligned = false;
-  refused(unaligned, "not known to be a multiple of 16 bytes");
-  Product odd = product(64, 32, 64, 100); // rows of 200 bytes
-  refused(odd, "rows are not known to begin at multiples of 16 bytes");
   Product bytes = product(64, 32, 64, 128);
   bytes.type = "i8";
   bytes.acc = "i32";
@@ -117,6 +129,11 @@ TEST(Warpgroup, Refused) {
   refused(bytes, "transposes 16-bit operands only");
   Product rows = product(80, 32, 64, 128);
   refused(rows, "no multiples of the instruction's");
+  Product between = product(64, 32, 64, 128);
+  between.first = -4; // 8 bytes
+  EXPECT_TRUE(mentions(check(between), "made by the threads one iteration ahead"));
+  between.first = -8;
+  checkWarpgroup(between);
   Product older = product(64, 32, 64, 128);
   older.architecture = "sm_90";
   EXPECT_FALSE(mentions(check(older), "wgmma.m64"));

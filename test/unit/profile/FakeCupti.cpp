@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A CUPTI that records what the tests tell it. The places of the fields are written out here a second time, as bytes
-// from the beginning of a record (CUDA's documentation of CUpti_ActivityKernel9, CUpti_ActivityMemcpy5).
+// from the beginning of a record (CUDA's documentation of CUpti_ActivityKernel9, CUpti_ActivityMemcpy5). Like the real
+// one it does not survive its own destructors: a call after them ends the program.
 #include "FakeCupti.h"
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -25,6 +28,18 @@ State &state() {
   return only;
 }
 
+bool isGone = false;
+struct Ending {
+  ~Ending() { isGone = true; }
+} ending;
+
+void expectAlive() {
+  if (!isGone)
+    return;
+  std::fputs("CUPTI was called after its destructors\n", stderr);
+  std::abort();
+}
+
 template <class T> void put(std::vector<unsigned char> &record, size_t at, T value) {
   std::memcpy(record.data() + at, &value, sizeof value);
 }
@@ -38,14 +53,17 @@ uint64_t now() { // another clock than the library's, far from it
   return static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
 }
 
-void addKernel(const char *name, uint64_t start, uint64_t end, uint32_t stream) {
+void addKernel(const char *name, uint64_t start, uint64_t end, uint32_t stream, uint32_t correlation,
+               uint64_t graphNode) {
   std::vector<unsigned char> record(recordBytes);
   put(record, 0, uint32_t(10));
   put(record, 16, start);
   put(record, 24, end);
   put(record, 40, uint32_t(0)); // device
   put(record, 48, stream);
+  put(record, 92, correlation);
   put(record, 104, name);
+  put(record, 144, graphNode);
   std::lock_guard lock(state().mutex);
   state().records.push_back(std::move(record));
 }
@@ -76,7 +94,17 @@ int cuptiActivityRegisterCallbacks(decltype(State::request) request, decltype(St
   return 0;
 }
 
+int cuptiGetVersion(uint32_t *version) {
+  const char *said = std::getenv("FAKE_CUPTI_VERSION");
+  *version = said ? static_cast<uint32_t>(std::atoi(said)) : 130001;
+  return 0;
+}
+
+/// For programs that find this library when they run.
+void fakecuptiAddKernel(const char *name) { fakecupti::addKernel(name, fakecupti::now(), fakecupti::now() + 1000, 7); }
+
 int cuptiActivityEnable(uint32_t) {
+  expectAlive();
   if (state().refusal)
     return state().refusal;
   ++state().enabled;
@@ -84,6 +112,7 @@ int cuptiActivityEnable(uint32_t) {
 }
 
 int cuptiActivityDisable(uint32_t) {
+  expectAlive();
   --state().enabled;
   return 0;
 }
@@ -99,6 +128,7 @@ int cuptiGetResultString(int, const char **text) {
 }
 
 int cuptiActivityFlushAll(uint32_t) {
+  expectAlive();
   std::lock_guard lock(state().mutex);
   unsigned char *buffer = nullptr;
   size_t bytes = 0, most = 0, used = 0;

@@ -11,7 +11,8 @@ namespace fakecupti {
 
 uint64_t now(); ///< by the device's clock, in ns
 /// To be told with the next flush.
-void addKernel(const char *name, uint64_t start, uint64_t end, uint32_t stream);
+void addKernel(const char *name, uint64_t start, uint64_t end, uint32_t stream, uint32_t correlation = 0,
+               uint64_t graphNode = 0);
 void addCopy(unsigned char kind, uint64_t bytes, uint64_t start, uint64_t end);
 int enabledKinds();
 void refuse(int result); ///< by cuptiActivityEnable

@@ -309,6 +309,29 @@ TEST_F(ProfileTest, TheTraceIsJson) {
 
 //===--- A CUDA device --------------------------------------------------------------------------------------------===//
 
+/// Streams overlap: what was launched first need not begin first. A graph's kernels are nobody's launches.
+TEST_F(ProfileTest, RunsAreMatchedByTheDriversCalls) {
+  Device device = Device::cuda(0);
+  Stream stream(device);
+  Tensor x = Tensor::zeros(DType::f32, {64}, device), y = Tensor::zeros(DType::f32, {64}, device);
+  launch(twice, {x, y}, onCuda(&stream));
+  Profile profile;
+  launch(twice, {x, y}, onCuda(&stream));
+  launch(twice, {x, y}, onCuda(&stream));
+  uint64_t now = fakecupti::now();
+  fakecupti::addKernel("twice", now + 500, now + 900, 7, 10, /*graphNode=*/3);
+  fakecupti::addKernel("twice", now + 1000, now + 2000, 7, 12);
+  fakecupti::addKernel("twice", now + 5000, now + 6000, 8, 11);
+  const ProfileData &data = profile.stop();
+  auto runs = eventsOf(data, Kind::run), launches = eventsOf(data, Kind::launch);
+  ASSERT_EQ(runs.size(), 3u);
+  ASSERT_EQ(launches.size(), 2u);
+  EXPECT_EQ(runs[0]->launch, 0u);
+  EXPECT_EQ(runs[0]->detail, "of a graph");
+  EXPECT_EQ(runs[1]->launch, launches[1]->launch);
+  EXPECT_EQ(runs[2]->launch, launches[0]->launch);
+}
+
 TEST_F(ProfileTest, DeviceRecordsBelongToTheirLaunches) {
   Device device = Device::cuda(0);
   Stream stream(device);

@@ -54,6 +54,41 @@ std::string textOf(const ProfileSummary &summary, const std::string &kind) {
   return "";
 }
 
+/// Kernels that begin before the one ahead of them has ended wait for it: together they take no longer than the stream.
+TEST(Summary, KernelsOfAStreamThatOverlap) {
+  Made made;
+  made.launch(0, 1, 10, 20);
+  made.launch(1, 2, 12, 26);
+  made.launch(2, 3, 24, 29);
+  ProfileEvent &other = made.add(Kind::run, "other", 12, 22, 0);
+  other.onDevice = true;
+  other.thread = 2;
+  ProfileSummary summary = made.summary();
+  ASSERT_EQ(summary.kernels.size(), 2u);
+  EXPECT_EQ(summary.kernels[0].name, "k");
+  EXPECT_NEAR(summary.kernels[0].self, 19e-6, 1e-12);
+  EXPECT_NEAR(summary.kernels[0].fastest, 3e-6, 1e-12);
+  EXPECT_NEAR(summary.kernels[1].self, 10e-6, 1e-12) << "another stream";
+}
+
+/// A graph's kernels move bytes that no launch has counted: they are not mixed with those of launches.
+TEST(Summary, KernelsOfAGraphHaveTheirOwnRow) {
+  Made made;
+  made.launch(0, 1, 10, 20);
+  made.data.events[0].bytes = 1000;
+  for (int i = 0; i < 3; ++i) {
+    ProfileEvent &run = made.add(Kind::run, "k", 30 + 10 * i, 40 + 10 * i, 0);
+    run.onDevice = true;
+    run.detail = "of a graph";
+  }
+  ProfileSummary summary = made.summary();
+  ASSERT_EQ(summary.kernels.size(), 2u);
+  EXPECT_EQ(summary.kernels[0].name, "k (graph)");
+  EXPECT_EQ(summary.kernels[0].calls, 3u);
+  EXPECT_EQ(summary.kernels[1].name, "k");
+  EXPECT_NEAR(summary.kernels[1].bytesPerSecond(), 1e8, 1);
+}
+
 TEST(Summary, LaunchBoundOnADevice) {
   Made made; // every 10 us a launch that takes 9.8 us of the host, for 0.2 us of work
   for (int i = 0; i < 100; ++i)

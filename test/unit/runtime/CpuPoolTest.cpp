@@ -99,6 +99,7 @@ TEST(CpuPool, GlobalAndRefusals) {
   EXPECT_EQ(&CpuPool::global(), &CpuPool::global());
   EXPECT_EQ(CpuPool(0).threads(), CpuPool::global().threads());
   EXPECT_THROW(CpuPool(-1), Error);
+  EXPECT_THROW(CpuPool(1000000), Error);
 }
 
 TEST(CpuPool, ReallyUsesItsThreads) {

@@ -57,8 +57,14 @@ TEST_F(Cuda, ATensorMapSaysWhatIsAsked) {
   EXPECT_EQ(std::vector<int>(made.elementStrides, made.elementStrides + 3), (std::vector<int>{1, 1, 1}));
   EXPECT_EQ(made.interleave, 0);
   EXPECT_EQ(made.swizzle, 3);
-  EXPECT_EQ(made.l2Promotion, 3) << "256 bytes";
+  EXPECT_EQ(made.l2Promotion, 2) << "128 bytes";
   EXPECT_EQ(made.fill, 0) << "zeros";
+
+  TiledTensor aligned = someTensor(); // rows that begin at multiples of 256 bytes
+  aligned.address = 0x7f0000001200;
+  aligned.byteStrides = {2, 1280, 1280 * 1024};
+  encodeTensorMap(Gpu::get(0), aligned, map);
+  EXPECT_EQ(decoded(map).l2Promotion, 3) << "256 bytes";
 }
 
 TEST_F(Cuda, TypesAndSwizzlesOfATensorMap) {

@@ -290,6 +290,15 @@ TEST(Tensor, RandomIsTheSameEverywhere) {
   EXPECT_NE(other.get({0}), t.get({1}));
 }
 
+TEST(Tensor, RandomIsTheSameHoweverManyFillIt) {
+  // So many elements are filled by several threads; those of a transposed tensor by one.
+  Tensor many = Tensor::empty(bf16, {1025, 1031}), turned = Tensor::empty(bf16, {1031, 1025}).transpose({1, 0});
+  many.fillRandom(5, -1, 1);
+  turned.fillRandom(5, -1, 1);
+  Tensor copy = turned.clone();
+  EXPECT_EQ(std::memcmp(many.data(), copy.data(), static_cast<size_t>(many.elements()) * 2), 0);
+}
+
 TEST(Tensor, RandomStaysInRange) {
   for (DType type : allDTypes) {
     SCOPED_TRACE(nameOf(type));

@@ -191,8 +191,15 @@ std::string errorOf(const std::function<void()> &function) {
 
 #define EXPECT_HAS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
 
-TEST(Planted, EachCostsItselfAndNothingElse) {
+struct Expected {
+  Fault fault;
+  Outcome::Status status;
+  const char *reason;
+};
+
+void expectEachToCostItselfAndNothingElse(TuneOptions::Judging judging, const std::vector<Expected> &expected) {
   Bench setup;
+  setup.options.judging = judging;
   std::vector<int64_t> all = {none, wrongResult, writesPastTheEnd, writesBeforeTheStart, changesAnInput,
                               segmentationFault, infiniteLoop, nonDeterministic, skipsWorkLater, failsToCompile,
                               compilesForever, crashesTheCompiler, refusedByTheKernel, throwsWhileRunning};
@@ -207,26 +214,6 @@ TEST(Planted, EachCostsItselfAndNothingElse) {
   EXPECT_EQ(report.source, TuneReport::Source::measured);
   EXPECT_EQ(report.tried.size(), all.size());
   EXPECT_EQ(report.failed, all.size() - 1);
-  using enum Outcome::Status;
-  struct {
-    Fault fault;
-    Outcome::Status status;
-    const char *reason;
-  } expected[] = {
-      {wrongResult, wrong, "where the reference has"},
-      {writesPastTheEnd, wrong, "past the end of 'y'"},
-      {writesBeforeTheStart, wrong, "before the start of 'y'"},
-      {changesAnInput, wrong, "argument 0"},
-      {segmentationFault, crashed, "Segmentation fault"},
-      {infiniteLoop, timedOut, "running took more than 2 s"},
-      {nonDeterministic, wrong, "differs between two runs"},
-      {skipsWorkLater, wrong, "timed"},
-      {failsToCompile, refused, "no instruction for that"},
-      {compilesForever, timedOut, "compiling took more than 3 s"},
-      {crashesTheCompiler, crashed, "Aborted"},
-      {refusedByTheKernel, refused, "refused while tracing"},
-      {throwsWhileRunning, wrong, "it did not like it"},
-  };
   for (const auto &[fault, status, reason] : expected) {
     const Outcome &outcome = outcomeOf(report, fault);
     EXPECT_EQ(nameOf(outcome.status), nameOf(status)) << outcome.reason;
@@ -240,6 +227,67 @@ TEST(Planted, EachCostsItselfAndNothingElse) {
   EXPECT_EQ(std::memcmp(yBefore.data(), problem.arguments[1].tensor().data(), 4000), 0);
   // Every reason is in the database.
   EXPECT_EQ(setup.database.related("doubled", "cpu").size(), all.size());
+}
+
+TEST(Planted, EachCostsItselfAndNothingElse) {
+  using enum Outcome::Status;
+  expectEachToCostItselfAndNothingElse(TuneOptions::Judging::each, {
+      {wrongResult, wrong, "where the reference has"},
+      {writesPastTheEnd, wrong, "past the end of 'y'"},
+      {writesBeforeTheStart, wrong, "before the start of 'y'"},
+      {changesAnInput, wrong, "argument 0"},
+      {segmentationFault, crashed, "Segmentation fault"},
+      {infiniteLoop, timedOut, "running took more than 2 s"},
+      {nonDeterministic, wrong, "differs between two runs"},
+      {skipsWorkLater, wrong, "timed"},
+      {failsToCompile, refused, "no instruction for that"},
+      {compilesForever, timedOut, "compiling took more than 3 s"},
+      {crashesTheCompiler, crashed, "Aborted"},
+      {refusedByTheKernel, refused, "refused while tracing"},
+      {throwsWhileRunning, wrong, "it did not like it"},
+  });
+}
+
+TEST(Planted, EachIsFoundOutByComparisonWithTheFirstToo) {
+  using enum Outcome::Status;
+  expectEachToCostItselfAndNothingElse(TuneOptions::Judging::first, {
+      {wrongResult, wrong, "further than rounding explains"},
+      {writesPastTheEnd, wrong, "past the end of 'y'"},
+      {writesBeforeTheStart, wrong, "before the start of 'y'"},
+      {changesAnInput, wrong, "wrote outside its outputs"},
+      {segmentationFault, crashed, "Segmentation fault"},
+      {infiniteLoop, timedOut, "running took more than 2 s"},
+      {nonDeterministic, wrong, "differs between two runs"},
+      {skipsWorkLater, wrong, "timed"},
+      {failsToCompile, refused, "no instruction for that"},
+      {compilesForever, timedOut, "compiling took more than 3 s"},
+      {crashesTheCompiler, crashed, "Aborted"},
+      {refusedByTheKernel, refused, "refused while tracing"},
+      {throwsWhileRunning, wrong, "it did not like it"},
+  });
+}
+
+TEST(Planted, TheFirstOneIsJudgedByTheReference) {
+  Bench setup;
+  setup.options.judging = TuneOptions::Judging::first;
+  setup.options.samples = [](const Arguments &all) { // of 1000 elements, every third
+    Arguments part = all;
+    for (Argument &argument : part)
+      argument = argument.tensor().slice(0, 1, 333, 3);
+    return std::vector<Arguments>{part};
+  };
+  // The wrong one comes first, and must not become what the others are compared with.
+  struct LastFirst final : Ranker {
+    Prediction predict(const Configuration &configuration) const override {
+      Prediction prediction;
+      prediction.seconds = 1 - 0.01 * static_cast<double>(configuration["fault"]);
+      return prediction;
+    }
+  } lastFirst;
+  setup.options.ranker = &lastFirst;
+  TuneReport report = tune(doubled, faults({wrongResult, none}), problemOf(), setup.options);
+  EXPECT_EQ(report.configuration["fault"], none);
+  EXPECT_HAS(outcomeOf(report, wrongResult).reason, "where the reference has");
 }
 
 TEST(Planted, IfAllFailTheReasonsAreTold) {

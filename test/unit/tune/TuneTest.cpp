@@ -210,6 +210,12 @@ TEST_F(Tuning, AnotherShapeTypeOrParameterIsAnotherProblem) {
   launch.compile.isa = "avx2";
   EXPECT_TRUE(differs(problem_.arguments, launch));
   launch.compile.isa = "native";
+  for (int CompileOptions::*option : {&CompileOptions::warps, &CompileOptions::cluster, &CompileOptions::stages,
+                                      &CompileOptions::split}) {
+    launch.compile.*option = 2;
+    EXPECT_TRUE(differs(problem_.arguments, launch));
+    launch.compile.*option = 0;
+  }
   launch.target = Target::sim;
   EXPECT_TRUE(differs(problem_.arguments, launch));
 }

@@ -70,7 +70,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   info.remarks = instance.remarks();
   if (failed(LoopEmitter(lower::kernelOf(tileModule), isa, *target).runPlan()))
     return {};
-  emitRunFunction(*target);
+  emitRunFunction(*target, isa);
   return target;
 }
 

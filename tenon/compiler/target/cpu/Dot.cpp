@@ -11,7 +11,7 @@ namespace tenon::cpu {
 DotEmitter::DotEmitter(LoopEmitter &emitter, tile::DotOp op)
     : e_(emitter), b_(emitter.builder()), op_(op), plan_(planDot(op, emitter.isa())), m_(op.getType().getDimSize(0)),
       n_(op.getType().getDimSize(1)), k_(op.getA().getType().getDimSize(1)),
-      units_((k_ + plan_.group - 1) / plan_.group) {}
+      units_(llvm::alignTo(k_, plan_.depthStep) / plan_.group) {}
 
 Buffer DotEmitter::emit() {
   Buffer result = e_.bufferFor(op_.getResult());

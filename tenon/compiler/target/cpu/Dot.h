@@ -8,7 +8,8 @@
 ///   DotPlan      the instruction and the register block
 ///   DotLimits    how much of the tiles is needed: not what lies past the edges of the views
 ///   DotPack      brings the operands into scratch, in the order in which the register block reads them
-///   DotKernel    the loops around the register block; DotThin, the loops where there are only a few rows
+///   DotKernel    the loops around the register block; DotTiles, the block in AMX's tiles; DotThin, the loops where there
+///                are only a few rows
 namespace tenon::cpu {
 
 /// Rows of elements in memory, contiguous along one dimension of the tile.
@@ -71,7 +72,6 @@ private:
   RawRows rawRows(mlir::Value tile, int items, mlir::Type element);
   Buffer copyOf(mlir::Value tile, mlir::Type element, bool transposed);
   Buffer copyRows(mlir::Value tile, const Origin &origin);
-  void prefetch(mlir::Value pointer);
   /// The tile as an op whose elements have that type: converted, or the bits of a small float.
   mlir::Value inType(mlir::Value tile, mlir::Type element);
   PackedOperand packA();
@@ -79,6 +79,10 @@ private:
   PackedOperand pack(const RawRows &from, int64_t items, int64_t panel);
   void packAcross(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
   void packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
+  void transpose(llvm::SmallVectorImpl<mlir::Value> &rows);
+  PackedOperand turned(const PackedOperand &panel);
+  void padDepth(int64_t items, int64_t panel, const PackedOperand &to);
+  void zeroRowEnds(const Buffer &buffer, int64_t begin, int64_t end);
   mlir::Value addCorrection(const PackedOperand &b);
 
   // DotKernel.cpp
@@ -91,6 +95,10 @@ private:
   void emitRows(const PackedOperand &a, const Buffer &c, const Columns &columns);
   void emitBlock(const PackedOperand &a, const Buffer &c, mlir::Value row, int64_t rows, const Columns &columns);
   mlir::Value multiplyAdd(mlir::Value unitOfA, mlir::Value vectorOfB, mlir::Value sum);
+  // DotTiles.cpp
+  void emitTileRows(const PackedOperand &a, const Buffer &c, const Columns &columns);
+  void emitTileBlock(const PackedOperand &a, const Buffer &c, mlir::Value row, int64_t tiles, mlir::Value rows,
+                     const Columns &columns);
   // DotThin.cpp
   void emitThin(const Buffer &c);
 
@@ -119,6 +127,7 @@ private:
   bool startsAtZero_ = false, unsignedBytes_ = false;
   DotLimits limits_;
   mlir::Value correction_; ///< for each column, what to add to the accumulators; null: nothing
+  Buffer edge_;            ///< a block of the result that is not all there, for tiles
   llvm::SmallVector<mlir::Operation *> temporaries_;
 };
 

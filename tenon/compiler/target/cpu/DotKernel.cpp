@@ -37,8 +37,11 @@ Value DotEmitter::multiplyAdd(Value a, Value b, Value sum) {
   }
   case DotFamily::byteQuads:
     return plan_.aIsUnsigned ? call("llvm.x86.avx512.vpdpbusd.512", a, b) : call("llvm.x86.avx512.vpdpbusd.512", b, a);
+  case DotFamily::bf16Tiles:
+  case DotFamily::byteTiles:
+    break;
   }
-  llvm_unreachable("all families");
+  llvm_unreachable("a family of vectors");
 }
 
 void DotEmitter::emitBlocks(const PackedOperand &a, const PackedOperand &b, const Buffer &c) {
@@ -68,6 +71,8 @@ void DotEmitter::emitBlocks(const PackedOperand &a, const PackedOperand &b, cons
 }
 
 void DotEmitter::emitRows(const PackedOperand &a, const Buffer &c, const Columns &columns) {
+  if (plan_.usesTiles())
+    return emitTileRows(a, c, columns);
   int64_t rows = plan_.rows, whole = m_ / rows * rows;
   auto block = [&](Value row) { emitBlock(a, c, row, rows, columns); };
   if (!limits_.rows) {

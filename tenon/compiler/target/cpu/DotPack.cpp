@@ -22,8 +22,6 @@ namespace {
 RankedTensorType typeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()); }
 
 constexpr int64_t lineBytes = 64;
-/// How far ahead of the copying of rows memory is asked for.
-constexpr int64_t rowsAhead = 6;
 /// An operand of fewer bytes is not worth code of its own.
 constexpr int64_t smallBytes = 8192;
 
@@ -91,21 +89,28 @@ Buffer DotEmitter::copyOf(Value tile, Type element, bool transposed) {
         before.create<tile::TransposeOp>(op_.getLoc(), turned, tile, before.getDenseI64ArrayAttr({1, 0})));
     tile = temporaries_.back()->getResult(0);
   }
-  // Padded, so that rows do not fall on the same cache sets; and to whole units, with zeros.
-  int64_t row = typeOf(tile).getDimSize(1), wholeUnits = (row + plan_.group - 1) / plan_.group * plan_.group;
-  Buffer copy = e_.allocate(typeOf(tile).getShape(), element, wholeUnits - row + lineBytes / byteSize(element));
+  // Padded, so that rows do not fall on the same cache sets; and to whole steps of the block, along K with zeros.
+  ArrayRef<int64_t> shape = typeOf(tile).getShape();
+  int64_t row = shape[1], padded = llvm::alignTo(row, plan_.depthStep);
+  Buffer copy = e_.allocate({plan_.wholeRows(shape[0]), row}, element, padded - row + lineBytes / byteSize(element));
+  copy.shape[0] = shape[0];
   Buffer target = copy;
   target.element = typeOf(tile).getElementType(); // which may be a small float, whose register form is `element`
   e_.materialize(tile, target);
   e_.flush();
   b_.setLoc(op_.getLoc());
-  if (wholeUnits > row)
-    forRange(0, copy.shape[0], 1, [&](Value i) {
-      Value end = at(copy.pointer, plus(times(i, copy.strides[0]), e_.index(row)), element);
-      for (int64_t j = 0; j < wholeUnits - row; ++j)
-        b_.create<LLVM::StoreOp>(zero(element), at(end, j, element), byteSize(element));
-    });
+  zeroRowEnds(copy, row, padded);
   return copy;
+}
+
+void DotEmitter::zeroRowEnds(const Buffer &buffer, int64_t begin, int64_t end) {
+  if (begin == end)
+    return;
+  Type element = scratchType(buffer.element);
+  forRange(0, buffer.shape[0], 1, [&](Value i) {
+    Value from = at(buffer.pointer, plus(times(i, buffer.strides[0]), e_.index(begin)), element);
+    store(zero(vectorOf(element, end - begin)), from, end - begin);
+  });
 }
 
 DotEmitter::Origin DotEmitter::originOf(Value tile) {
@@ -187,38 +192,34 @@ RawRows DotEmitter::rawRows(Value tile, int items, Type element) {
 
 //===--- The operands ---------------------------------------------------------------------------------------------===//
 
-void DotEmitter::prefetch(Value pointer) {
-  b_.create<LLVM::Prefetch>(pointer, /*rw=*/0, /*hint=*/3, /*cache=*/1);
-}
-
-/// Rows of A as they lie in a view. Tiles of a large matrix have every row in another page, where the hardware does not
-/// look ahead: rows to come are asked for while this one is copied.
+/// Rows of A as they lie in a view.
 Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
   Type element = plan_.packed;
   LoadBehind source = *origin.source;
   const ViewParts &view = e_.view(source.load.getView());
   int64_t step = lineBytes / byteSize(element), whole = k_ / step * step;
-  if (rawType(view.element) != element || m_ * k_ * byteSize(element) < smallBytes || k_ % plan_.group)
+  if (rawType(view.element) != element || m_ * k_ * byteSize(element) < smallBytes ||
+      (k_ % plan_.group && !plan_.usesTiles()))
     return copyOf(tile, element, false);
   Window window = windowOf(origin);
-  Buffer copy = e_.allocate({m_, k_}, element, step);
+  int64_t padded = llvm::alignTo(k_, plan_.depthStep);
+  Buffer copy = e_.allocate({plan_.wholeRows(m_), k_}, element, padded - k_ + step);
+  copy.shape[0] = m_;
   auto branch = b_.create<scf::IfOp>(window.inside, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPoint(branch.thenBlock()->getTerminator());
   forRange(0, m_, 1, [&](Value row) {
     Value from = at(window.pointer, b_.create<arith::MulIOp>(row, window.stride), element);
-    Value later = at(from, b_.create<arith::MulIOp>(window.stride, e_.index(rowsAhead)), element);
     Value to = at(copy.pointer, times(row, copy.strides[0]), element);
-    auto piece = [&](Value column, int64_t count) {
-      prefetch(at(later, column, element));
-      Value values = load(at(from, column, element), element, count, count);
+    auto piece = [&](Value column, int64_t count, int64_t stored) {
+      Value values = load(at(from, column, element), element, count, stored);
       if (plan_.flipsA)
         values = b_.create<arith::XOrIOp>(values, constantBits(b_, values.getType(), -128));
-      store(values, at(to, column, element), count);
+      store(values, at(to, column, element), stored);
     };
-    forRange(0, whole, step, [&](Value column) { piece(column, step); });
+    forRange(0, whole, step, [&](Value column) { piece(column, step, step); });
     if (whole < k_)
-      piece(e_.index(whole), k_ - whole);
+      piece(e_.index(whole), k_ - whole, padded - whole);
   });
   b_.setInsertionPoint(branch.elseBlock()->getTerminator());
   Buffer target = copy;
@@ -227,6 +228,7 @@ Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
   e_.materialize(same, target);
   e_.flush();
   b_.setLoc(op_.getLoc());
+  zeroRowEnds(copy, k_, padded);
   return copy;
 }
 
@@ -249,7 +251,7 @@ PackedOperand DotEmitter::packA() {
   // What lies in scratch in the right type is used where it is.
   if (const Buffer *present = e_.buffer(tile);
       present && scratchType(element) == plan_.packed && present->strides[1] == 1 &&
-      present->strides[0] % plan_.group == 0 && k_ % plan_.group == 0)
+      present->strides[0] % plan_.group == 0 && k_ % plan_.depthStep == 0 && m_ % plan_.rowStep == 0)
     return inRows(*present);
   if (Origin origin = originOf(op_.getA()); origin.contiguous == 1)
     return inRows(origin.source ? copyRows(tile, origin) : copyOf(tile, plan_.packed, false));
@@ -259,7 +261,30 @@ PackedOperand DotEmitter::packA() {
     return {copy.pointer, 1, copy.strides[0], 0};
   }
   RawRows rows = rawRows(tile, 0, plan_.packed);
-  return pack(rows, m_, (m_ + plan_.panel() - 1) / plan_.panel() * plan_.panel());
+  PackedOperand panel = pack(rows, m_, llvm::alignTo(m_, plan_.panel()));
+  return plan_.usesTiles() ? turned(panel) : panel;
+}
+
+/// One panel of A as rows along K, for tiles.
+PackedOperand DotEmitter::turned(const PackedOperand &panel) {
+  Type unit = unitType();
+  int64_t lanes = plan_.lanes;
+  PackedOperand to;
+  to.itemStride = units_ + lineBytes / plan_.unitBytes(); // padded, as copies are
+  to.pointer = e_.allocate({plan_.wholeRows(m_) * to.itemStride}, unit).pointer;
+  forRange(0, m_, lanes, [&](Value item) {
+    forRange(0, units_, lanes, [&](Value first) {
+      Value from = at(panel.pointer, plus(times(first, panel.depthStride), item), unit);
+      Value into = at(to.pointer, plus(times(item, to.itemStride), first), unit);
+      SmallVector<Value> square;
+      for (int64_t i = 0; i < lanes; ++i)
+        square.push_back(load(at(from, i * panel.depthStride, unit), unit, lanes, lanes));
+      transpose(square);
+      for (int64_t i = 0; i < lanes; ++i)
+        store(square[i], at(into, i * to.itemStride, unit), lanes);
+    });
+  });
+  return to;
 }
 
 PackedOperand DotEmitter::packB() {
@@ -285,7 +310,20 @@ PackedOperand DotEmitter::pack(const RawRows &from, int64_t items, int64_t panel
     packAlong(from, items, panel, to);
   else
     packAcross(from, items, panel, to);
+  padDepth(items, panel, to);
   return to;
+}
+
+/// Units past the end of K, up to a whole step of the block.
+void DotEmitter::padDepth(int64_t items, int64_t panel, const PackedOperand &to) {
+  int64_t end = llvm::divideCeil(k_, plan_.group), panels = llvm::divideCeil(items, panel);
+  if (end < units_)
+    forRange(0, panels, 1, [&](Value number) {
+      forRange(end, units_, 1, [&](Value unit) {
+        Value start = plus(times(number, to.panelStride), times(unit, to.depthStride));
+        store(zero(vectorOf(unitType(), panel)), at(to.pointer, start, unitType()), panel);
+      });
+    });
 }
 
 /// Rows across K: `group` of them at a time, interleaved.
@@ -299,11 +337,6 @@ void DotEmitter::packAcross(const RawRows &from, int64_t items, int64_t panel, c
       Value depth = plus(times(unit, group), e_.index(g));
       Value start = plus(b_.create<arith::MulIOp>(depth, from.stride), item);
       rows.push_back(g < present ? load(at(from.pointer, start, element), element, count, width) : none);
-      if (count < width || present < group)
-        continue;
-      Value later = plus(start, b_.create<arith::MulIOp>(from.stride, e_.index(rowsAhead)));
-      for (int64_t line = 0; line < width; line += lineBytes / byteSize(element))
-        prefetch(at(from.pointer, plus(later, e_.index(line)), element));
     }
     // Pairs of rows, then pairs of pairs, as wider and wider elements.
     while (rows.size() > 1) {
@@ -346,16 +379,28 @@ void DotEmitter::packAcross(const RawRows &from, int64_t items, int64_t panel, c
     row(e_.index(wholeUnits), k_ % group);
 }
 
-/// Rows along K: squares of lanes x lanes units, transposed in registers.
-void DotEmitter::packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to) {
-  Type element = from.element, unit = unitType();
-  int64_t lanes = plan_.lanes, group = plan_.group;
-  auto type = llvm::cast<VectorType>(vectorOf(unit, lanes));
+/// As many vectors as each has lanes: interleaving row i with row i + lanes / 2, log2(lanes) times over, transposes.
+void DotEmitter::transpose(SmallVectorImpl<Value> &rows) {
+  int64_t lanes = rows.size();
   SmallVector<int64_t> low, high;
   for (int64_t i = 0; i < lanes / 2; ++i) {
     low.append({i, lanes + i});
     high.append({lanes / 2 + i, lanes + lanes / 2 + i});
   }
+  for (int64_t rounds = 1; rounds < lanes; rounds *= 2) {
+    SmallVector<Value> next;
+    for (int64_t i = 0; i < lanes / 2; ++i)
+      for (const auto &mask : {low, high})
+        next.push_back(b_.create<vector::ShuffleOp>(rows[i], rows[i + lanes / 2], mask));
+    rows.assign(next);
+  }
+}
+
+/// Rows along K: squares of lanes x lanes units, transposed in registers.
+void DotEmitter::packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to) {
+  Type element = from.element, unit = unitType();
+  int64_t lanes = plan_.lanes, group = plan_.group;
+  auto type = llvm::cast<VectorType>(vectorOf(unit, lanes));
   auto square = [&](Value item, int64_t count, Value firstUnit, int64_t depth) {
     SmallVector<Value> rows;
     SmallVector<int64_t> repeating(lanes, 0);
@@ -372,18 +417,9 @@ void DotEmitter::packAlong(const RawRows &from, int64_t items, int64_t panel, co
       Value row = load(at(from.pointer, start, element), element, depth, group == 1 ? depth : lanes * group);
       if (group == 1 && depth < lanes)
         row = b_.create<vector::ShuffleOp>(row, row, repeating);
-      if (count == lanes)
-        prefetch(at(from.pointer, plus(start, times(from.stride, lanes)), element));
       rows.push_back(group == 1 ? row : b_.create<vector::BitCastOp>(type, row).getResult());
     }
-    // Interleaving row i with row i + lanes / 2, log2(lanes) times over, transposes.
-    for (int64_t rounds = 1; rounds < lanes; rounds *= 2) {
-      SmallVector<Value> next;
-      for (int64_t i = 0; i < lanes / 2; ++i)
-        for (const auto &mask : {low, high})
-          next.push_back(b_.create<vector::ShuffleOp>(rows[i], rows[i + lanes / 2], mask));
-      rows = std::move(next);
-    }
+    transpose(rows);
     Value number = b_.create<arith::DivUIOp>(item, e_.index(panel));
     Value within = b_.create<arith::RemUIOp>(item, e_.index(panel));
     Value start = plus(plus(times(number, to.panelStride), within), times(firstUnit, to.depthStride));

@@ -2,6 +2,7 @@
 #include "tenon/compiler/target/cpu/DotPlan.h"
 
 #include "tenon/compiler/lower/Elements.h"
+#include "tenon/compiler/target/cpu/AmxTiles.h"
 
 using namespace mlir;
 
@@ -10,6 +11,19 @@ namespace {
 
 /// So many rows are computed by streaming over B. With one more, packing B pays: its cost is shared by the rows.
 constexpr int64_t thinRows = 4;
+
+/// Two by two tiles of accumulators leave two for A and two for B. A product takes as long as two loads from L1, and the
+/// block needs one load for each.
+void planTiles(DotPlan &plan, Type from, int64_t n) {
+  plan.family = from.isBF16() ? DotFamily::bf16Tiles : DotFamily::byteTiles;
+  plan.packed = lower::memoryType(from);
+  plan.group = 4 / lower::byteSize(plan.packed);
+  plan.lanes = tileRowBytes / 4;
+  plan.vectors = n > plan.lanes ? 2 : 1;
+  plan.rows = 2 * tileRows;
+  plan.rowStep = tileRows;
+  plan.depthStep = tileRowBytes / lower::byteSize(plan.packed);
+}
 
 } // namespace
 
@@ -23,6 +37,10 @@ DotPlan planDot(tile::DotOp op, const Isa &isa) {
   plan.packed = plan.accumulator;
   plan.lanes = std::max<int64_t>(1, isa.vectorBytes / lower::byteSize(plan.accumulator));
   plan.thin = m <= thinRows;
+  if (!plan.thin && isa.tiles != TileUnit::none && (from.isBF16() || from.isInteger(8))) {
+    planTiles(plan, from, n);
+    return plan;
+  }
   if (!plan.thin && from.isBF16() && isa.dotsBf16) {
     plan.family = DotFamily::bf16Pairs;
     plan.packed = lower::memoryType(from);
@@ -34,6 +52,7 @@ DotPlan planDot(tile::DotOp op, const Isa &isa) {
     plan.flipsA = op.getAUnsigned() == op.getBUnsigned();
     plan.aIsUnsigned = !op.getBUnsigned();
   }
+  plan.depthStep = plan.group;
   // Accumulators + one row of B + one broadcast fill the register file. Two vectors a row make the block tall (14 x 2
   // with 32 registers): a row of A is one broadcast for two multiply-adds, and a panel of B is narrow enough for L1.
   plan.vectors = n > plan.lanes ? 2 : 1;

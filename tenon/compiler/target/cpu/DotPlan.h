@@ -7,12 +7,15 @@
 /// How a dot is computed on one processor: which instruction, and how much of the result is held in registers.
 namespace tenon::cpu {
 
-/// The instruction at the heart of a dot. All of them take a vector of B, a unit of A that is the same in all lanes,
-/// and add to a vector of accumulators; a unit is what one lane takes in of K at once.
+/// The instruction at the heart of a dot. The first three take a vector of B, a unit of A that is the same in all lanes,
+/// and add to a vector of accumulators; a unit is what one lane takes in of K at once. The others do that for 16 rows and
+/// 16 units of K with tiles (AmxTiles.h).
 enum class DotFamily {
   multiplyAdd, ///< one element a lane, in the accumulator's type
   bf16Pairs,   ///< vdpbf16ps: two bf16 a lane, accumulated in f32; subnormal numbers count as zero
   byteQuads,   ///< vpdpbusd: four bytes a lane, one side unsigned and the other signed, accumulated in i32
+  bf16Tiles,   ///< tdpbf16ps: units of two bf16; subnormal numbers count as zero
+  byteTiles,   ///< tdpb[su][su]d: units of four bytes, signed or not
 };
 
 struct DotPlan {
@@ -23,6 +26,8 @@ struct DotPlan {
   int64_t lanes = 1;      ///< accumulators in a register
   int64_t rows = 1;       ///< the register block: rows x vectors registers of accumulators
   int64_t vectors = 1;
+  int64_t rowStep = 1;   ///< rows of A that it takes in at once: so many can be read, whatever they hold
+  int64_t depthStep = 1; ///< elements of K that the block takes in at once: operands are zero up to a multiple
   /// Few rows: B is used about as often as it is read, so it is read where it lies and not packed.
   bool thin = false;
   /// Bytes of one signedness on both sides: A's top bit is flipped, which makes it the other, and what that adds is
@@ -31,6 +36,8 @@ struct DotPlan {
   bool aIsUnsigned = false; ///< as the instruction sees it; B is the opposite
 
   int64_t unitBytes() const; ///< 4, or 8 for f64
+  int64_t wholeRows(int64_t count) const { return (count + rowStep - 1) / rowStep * rowStep; }
+  bool usesTiles() const { return family == DotFamily::bf16Tiles || family == DotFamily::byteTiles; }
   int64_t panel() const { return vectors * lanes; } ///< columns of a panel of B
 };
 

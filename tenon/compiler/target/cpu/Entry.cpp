@@ -4,6 +4,7 @@
 // preconditions and the workspace sizes.
 #include "tenon/compiler/target/cpu/Entry.h"
 
+#include "tenon/compiler/target/cpu/AmxTiles.h"
 #include "tenon/compiler/target/cpu/CpuTarget.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 
@@ -13,7 +14,7 @@ using namespace mlir;
 
 namespace tenon::cpu {
 
-void emitRunFunction(ModuleOp target) {
+void emitRunFunction(ModuleOp target, const Isa &isa) {
   ImplicitLocOpBuilder b(target.getLoc(), target.getContext());
   b.setInsertionPointToEnd(target.getBody());
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
@@ -28,6 +29,8 @@ void emitRunFunction(ModuleOp target) {
   };
   Value extent1 = extent(1), extent2 = extent(2);
   Value one = b.create<arith::ConstantOp>(b.getI64IntegerAttr(1));
+  TileEmitter tiles(b, target, isa.tiles);
+  tiles.configure();
   auto loop = b.create<scf::ForOp>(entry->getArgument(1), entry->getArgument(2), one);
   WalkResult streaming = target.walk([](LLVM::StoreOp store) {
     return store.getNontemporal() ? WalkResult::interrupt() : WalkResult::advance();
@@ -35,6 +38,7 @@ void emitRunFunction(ModuleOp target) {
   // Stores past the cache may be seen later than what follows them, such as the news that the launch is over.
   if (streaming.wasInterrupted())
     b.create<LLVM::CallIntrinsicOp>(TypeRange{}, "llvm.x86.sse.sfence", ValueRange{});
+  tiles.release();
   b.create<func::ReturnOp>();
   b.setInsertionPoint(loop.getBody()->getTerminator());
   Value number = loop.getInductionVar();

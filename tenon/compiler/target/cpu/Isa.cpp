@@ -3,8 +3,14 @@
 
 #include "tenon/base/Error.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
+
+#if defined(__linux__) && defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace tenon::cpu {
 namespace {
@@ -16,17 +22,35 @@ bool hasAll(const llvm::StringMap<bool> &features, std::initializer_list<const c
   return true;
 }
 
+/// The registers are large, and Linux gives them only to processes that ask. It refuses where a signal stack of some
+/// thread could not hold them.
+bool askForTiles() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return ::syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+#else
+  return false;
+#endif
+}
+
+constexpr const char *tileFeatures[] = {"amx-tile", "amx-bf16", "amx-int8"};
+
 } // namespace
 
 Isa presetIsa(const std::string &name) {
   Isa isa;
   isa.name = name;
-  if (name == "avx512" || name == "avx512-dot") {
+  if (name == "amx" || name == "avx512" || name == "avx512-dot") {
     isa.cpu = "x86-64-v4";
     isa.features = "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt";
-    if (name == "avx512-dot") {
+    if (name != "avx512") {
       isa.features += ",+avx512vnni,+avx512bf16";
       isa.dotsBf16 = isa.dotsBytes = true;
+    }
+    if (name == "amx") {
+      for (const char *feature : tileFeatures)
+        isa.features += std::string(",+") + feature;
+      isa.tiles = TileUnit::hardware;
     }
     isa.vectorBytes = 64;
     isa.registers = 32;
@@ -38,32 +62,53 @@ Isa presetIsa(const std::string &name) {
     isa.masksWords = true;
   } else if (name == "baseline") {
     isa.cpu = "x86-64";
+  } else if (name == "amx-emulated") {
+    isa = presetIsa("avx512");
+    isa.name = name;
+    isa.tiles = TileUnit::emulated;
   } else if (name == "scalar") {
     isa.vectorBytes = 4;
   } else {
-    throw Error("unknown instruction set \"" + name + "\": use avx512, avx2 or baseline");
+    throw Error("unknown instruction set \"" + name + "\": use amx, avx512, avx2 or baseline");
   }
   return isa;
+}
+
+bool mayUseTiles() {
+  static const bool may = [] {
+    llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+    return llvm::all_of(tileFeatures, [&](const char *name) { return features.lookup(name); }) && askForTiles();
+  }();
+  return may;
 }
 
 Isa selectIsa(const std::string &limit) {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   bool avx512 = hasAll(features, {"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma", "f16c"});
   bool avx2 = hasAll(features, {"avx2", "fma", "f16c"});
-  std::string name = limit;
-  if (limit == "native")
-    name = avx512 ? "avx512" : avx2 ? "avx2" : "baseline";
-  else if (limit != "avx512" && limit != "avx2" && limit != "baseline")
+  std::string best = avx512 ? "avx512" : avx2 ? "avx2" : "baseline";
+  if (limit == "amx-emulated") {
+    Isa isa = selectIsa(avx512 ? "avx512-dot" : best);
+    isa.name = limit;
+    isa.tiles = TileUnit::emulated;
+    return isa;
+  }
+  std::string name = limit == "native" ? best : limit;
+  if (name != "avx512" && name != "avx512-dot" && name != "avx2" && name != "baseline")
     throw Error("unknown instruction set \"" + limit + "\": use native, avx512, avx2 or baseline");
-  if ((name == "avx512" && !avx512) || (name == "avx2" && !avx2))
+  bool isAvx512 = name.starts_with("avx512");
+  if ((isAvx512 && !avx512) || (name == "avx2" && !avx2))
     throw Error("this processor does not have " + name + ": use native");
   Isa isa = presetIsa(name);
   isa.streams = true;
-  if (name == "avx512") {
-    // Everything the processor has, in a fixed order so that equal machines have equal cache keys.
+  if (isAvx512) {
+    // Everything the processor has and permits, in a fixed order so that equal machines have equal cache keys.
+    bool tiles = name == "avx512" && mayUseTiles();
     std::vector<std::string> names;
-    for (const auto &feature : features)
-      names.push_back((feature.second ? "+" : "-") + feature.first().str());
+    for (const auto &feature : features) {
+      bool has = feature.second && (tiles || !feature.first().starts_with("amx-"));
+      names.push_back((has ? "+" : "-") + feature.first().str());
+    }
     std::sort(names.begin(), names.end());
     isa.features.clear();
     for (const std::string &feature : names)
@@ -71,6 +116,7 @@ Isa selectIsa(const std::string &limit) {
     isa.cpu = llvm::sys::getHostCPUName().str();
     isa.dotsBf16 = features.lookup("avx512bf16");
     isa.dotsBytes = features.lookup("avx512vnni");
+    isa.tiles = tiles ? TileUnit::hardware : TileUnit::none;
   }
   return isa;
 }

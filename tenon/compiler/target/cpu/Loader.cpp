@@ -3,6 +3,7 @@
 
 #include "tenon/base/Error.h"
 #include "tenon/base/TileText.h"
+#include "tenon/compiler/target/cpu/TileEmulation.h"
 
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
@@ -125,14 +126,21 @@ int64_t findStreamingBytes() {
 }
 int64_t streamingBytes = findStreamingBytes();
 
-const ExternalSymbol kernelSymbols[] = {{"tenon_streaming_bytes", &streamingBytes},
-                                        {"tenon_assert_failed", reinterpret_cast<void *>(&assertFailed)},
-                                        {"tenon_print", reinterpret_cast<void *>(&print)}};
+std::span<const ExternalSymbol> kernelSymbols() {
+  static const std::vector<ExternalSymbol> all = [] {
+    std::vector<ExternalSymbol> symbols = {{"tenon_streaming_bytes", &streamingBytes},
+                                           {"tenon_assert_failed", reinterpret_cast<void *>(&assertFailed)},
+                                           {"tenon_print", reinterpret_cast<void *>(&print)}};
+    symbols.insert(symbols.end(), tileEmulation().begin(), tileEmulation().end());
+    return symbols;
+  }();
+  return all;
+}
 
 } // namespace
 
 LoadedObject::LoadedObject(std::span<const char> object)
-    : code_(object, kernelSymbols), run_(reinterpret_cast<RunFunction>(code_.address(runSymbol))),
+    : code_(object, kernelSymbols()), run_(reinterpret_cast<RunFunction>(code_.address(runSymbol))),
       plan_(reinterpret_cast<PlanFunction>(code_.address(planSymbol))) {}
 
 } // namespace tenon::cpu

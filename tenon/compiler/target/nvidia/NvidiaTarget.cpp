@@ -101,20 +101,26 @@ BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
     block.threads = hasReduction ? threadsFor(32, 512) : threadsFor(8, 256);
   while (!options.warps && mine / block.threads > 128 && block.threads < 1024)
     block.threads *= 2; // more would not fit a thread's registers
+  constexpr int64_t mostThreads = 1024;
+  block.hasWarpgroups &= block.threads + producerThreads <= mostThreads; // those that load come on top
   return block;
 }
 
-LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block) {
+LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block, const Steps &steps) {
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
   pm.addNestedPass<func::FuncOp>(createRelaxPrecisionPass());
-  pm.addNestedPass<func::FuncOp>(createChooseInstructionsPass({block.hasWarpgroups, block.threads / 32}));
-  pm.addNestedPass<func::FuncOp>(createChooseLayoutsPass({block.threads / 32, block.cluster}));
+  pm.addNestedPass<func::FuncOp>(createChooseInstructionsPass(
+      {block.hasWarpgroups && steps.warpgroups, block.threads / 32, steps.bulkStores}));
+  pm.addNestedPass<func::FuncOp>(createChooseLayoutsPass({block.threads / 32, block.cluster, steps.groupExchange}));
+  pm.addNestedPass<func::FuncOp>(createRecomputePass());
+  if (steps.earlyLoads)
+    pm.addNestedPass<func::FuncOp>(createEarlyLoadsPass());
   return pm.run(module);
 }
 
 ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std::string &architecture,
-                             int64_t stages) {
+                             const LoweringOptions &lowering) {
   MLIRContext *context = module.getContext();
   context->loadDialect<NvidiaDialect, vector::VectorDialect>();
   func::FuncOp kernel = lower::kernelOf(module);
@@ -129,10 +135,13 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
   });
   ThreadProgram program;
   program.block = block;
+  int64_t stages = lowering.stages;
   bool wanted = stages != 0;
   if (!wanted)
     stages = isSpecialised(kernel) ? mostStages : usualStages;
   ThreadOptions options{block.threads, block.cluster, architectureNumber(architecture), stages, block.sharers};
+  options.stagger = lowering.stagger;
+  options.steps = lowering.steps;
   std::string notShared;
   if (block.sharers > 1) {
     notShared = isSpecialised(kernel) ? sharedLoads(kernel, block.sharers).refusal
@@ -153,7 +162,7 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
     program.asserts = emitter.asserts();
     program.prints = emitter.prints();
     program.tensorMaps = emitter.tensorMaps();
-    program.persistent = emitter.isPersistent();
+    program.persistent = emitter.isPersistent() && lowering.steps.persistence;
     program.block.cluster = options.cluster * options.sharers;
     program.startsEarly = program.module->walk([](AwaitEarlierLaunchesOp) { return WalkResult::interrupt(); })
                               .wasInterrupted();
@@ -170,6 +179,10 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
                   " bytes of shared memory per block, and " + architecture + " has " +
                   std::to_string(sharedBytesOf(architecture)) + ": use smaller tiles");
   }
+  kernel.walk([&](tile::LoadOp load) {
+    if (load->hasAttr(bulkAttr) || load->hasAttr(asyncAttr))
+      program.stages = std::max<int64_t>(options.stages, 1);
+  });
   if (wanted && options.stages < stages)
     program.remarks.push_back("shared memory has room for " + std::to_string(options.stages) + " of " +
                               std::to_string(stages) + " stages of asynchronous loads");
@@ -179,6 +192,7 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
   pm.enableVerifier(false);
   pm.addPass(createCSEPass());
   pm.addNestedPass<func::FuncOp>(createInsertBarriersPass());
+  pm.addNestedPass<func::FuncOp>(createShortenLivesPass());
   if (failed(pm.run(*program.module)))
     program.module = nullptr;
   return program;

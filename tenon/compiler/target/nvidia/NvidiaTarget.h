@@ -36,7 +36,7 @@ struct BlockShape {
 BlockShape chooseBlock(mlir::func::FuncOp kernel, const TargetOptions &options);
 
 /// In place, on simplified Tile IR.
-mlir::LogicalResult chooseLayouts(mlir::ModuleOp module, const BlockShape &block);
+mlir::LogicalResult chooseLayouts(mlir::ModuleOp module, const BlockShape &block, const Steps &steps = {});
 
 struct ThreadProgram {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< one thread function
@@ -45,15 +45,21 @@ struct ThreadProgram {
   std::vector<ThreadEmitter::Assert> asserts;
   std::vector<ThreadEmitter::Print> prints;
   std::vector<ThreadEmitter::TensorMap> tensorMaps;
+  int64_t stages = 1;      ///< slots of the loads that run ahead of their loop
   bool persistent = false; ///< a block takes one program instance after the other
   bool startsEarly = false; ///< it may be launched while the kernel before it still runs: it waits by itself
 };
 
-/// From Tile IR with layouts. Loads of loops that feed dots run up to `stages` - 1 iterations ahead (0: as suits the kind
-/// of copy), fewer where shared memory does not suffice. Throws Error when the kernel needs more shared memory or registers than the architecture
+struct LoweringOptions {
+  int64_t stages = 0;  ///< loads of loops that feed dots run so many - 1 iterations ahead; 0: as suits the kind of copy
+  int64_t stagger = 0; ///< iterations between warpgroups; 0: none
+  Steps steps = {};
+};
+
+/// From Tile IR with layouts. Stages are fewer where shared memory does not suffice. Throws Error when the kernel needs more shared memory or registers than the architecture
 /// has; returns a null module after a diagnostic.
 ThreadProgram lowerToThreads(mlir::ModuleOp module, const BlockShape &block, const std::string &architecture,
-                             int64_t stages = 0);
+                             const LoweringOptions &lowering = {});
 
 /// Shared memory that one block can have.
 int64_t sharedBytesOf(const std::string &architecture);

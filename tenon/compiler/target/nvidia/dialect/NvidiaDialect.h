@@ -23,6 +23,8 @@ inline constexpr llvm::StringLiteral threadsAttr = "nvidia.threads";
 inline constexpr llvm::StringLiteral clusterAttr = "nvidia.cluster";
 inline constexpr llvm::StringLiteral sharedBytesAttr = "nvidia.shared_bytes";
 inline constexpr llvm::StringLiteral tensorMapsAttr = "nvidia.tensor_maps";
+/// How many blocks should fit on a multiprocessor, where that matters: the assembler limits registers accordingly.
+inline constexpr llvm::StringLiteral minimumBlocksAttr = "nvidia.minimum_blocks";
 
 /// On f32 operations (unit): a relative error of 2^-17 cannot be seen in the result (threads/RelaxPrecision.cpp).
 inline constexpr llvm::StringLiteral relaxedAttr = "nvidia.relaxed";

@@ -57,6 +57,17 @@ def Nvidia_ConvertOp : Nvidia_Op<"convert", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Nvidia_AgainOp : Nvidia_Op<"again", [Pure, AllTypesMatch<["value", "result"]>]> {
+  let summary = "The tile of a tile.load once more, unpacked anew from the words that were loaded";
+  let description = [{
+    For values that would otherwise wait for `after` in more registers than the words take: what is computed from the
+    result looks different, to all that comes later, from what was computed from the operand, and is not joined with it.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$after);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value `after` $after attr-dict `:` type($value) `,` type($after)";
+}
+
 //===--------------------------------------------------------------------------------------------------------------===//
 // Who am I
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -140,6 +151,18 @@ def Nvidia_MapSharedOp : Nvidia_Op<"map_shared", [Pure]> {
   let arguments = (ins I32:$address, I32:$rank);
   let results = (outs I32:$result);
   let assemblyFormat = "$address `,` $rank attr-dict";
+}
+
+def Nvidia_StoreAsyncOp : Nvidia_Op<"store_async", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Sends 4 or 8 bytes to a block of the cluster, and as many to an mbarrier of that block (st.async)";
+  let description = [{
+    Both addresses are from nvidia.map_shared. Whoever waits for the phase of the mbarrier that the bytes complete sees
+    the value; no fence or other barrier is needed. Earlier writes of the thread are not released by it. `window` =
+    [begin, end) bounds the bytes, as for nvidia.store. Where `mask` is false, nothing.
+  }];
+  let arguments = (ins AnyTypeOf<[I32, I64]>:$value, I32:$address, I32:$mbarrier, Optional<I1>:$mask,
+                       OptionalAttr<DenseI64ArrayAttr>:$window);
+  let assemblyFormat = "$value `,` $address `,` $mbarrier (`mask` $mask^)? attr-dict `:` type($value)";
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -242,7 +265,12 @@ def Nvidia_WarpBarrierOp : Nvidia_Op<"warp_barrier", [MemoryEffects<[MemRead, Me
 }
 def Nvidia_ClusterArriveOp : Nvidia_Op<"cluster_arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Says that this thread has reached the cluster's barrier, releasing its writes";
-  let assemblyFormat = "attr-dict";
+  let description = [{
+    With `relaxed` it releases none, which is much cheaper: for mbarriers made before an nvidia.fence mbarrier_init, and
+    to know that the other blocks have begun.
+  }];
+  let arguments = (ins UnitAttr:$relaxed);
+  let assemblyFormat = "(`relaxed` $relaxed^)? attr-dict";
 }
 def Nvidia_ClusterWaitOp : Nvidia_Op<"cluster_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until every thread of the cluster has arrived, acquiring their writes";

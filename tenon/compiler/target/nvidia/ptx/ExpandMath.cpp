@@ -46,6 +46,15 @@ private:
   ImplicitLocOpBuilder &b;
 };
 
+/// Whether 2^x is a normal number, or infinite or NaN: x is the larger of something and a constant from -126 on.
+bool isNormal(Value x) {
+  auto larger = x.getDefiningOp<arith::MaximumFOp>();
+  llvm::APFloat least(0.0f);
+  return larger && llvm::any_of(larger->getOperands(), [&](Value operand) {
+           return matchPattern(operand, m_ConstantFloat(&least)) && least.convertToDouble() >= -126;
+         });
+}
+
 /// The function of one f32, or null when it has no form for the GPU.
 Value expandScalar(ImplicitLocOpBuilder &b, Operation *op, Value x) {
   GpuArithmetic a(b);
@@ -55,7 +64,7 @@ Value expandScalar(ImplicitLocOpBuilder &b, Operation *op, Value x) {
         return op->hasAttr(relaxedAttr) ? gpu::relaxedExp(a, operand).value : gpu::exp(a, operand).value;
       })
       .Case([&](::mlir::math::Exp2Op) {
-        return op->hasAttr(relaxedAttr) ? a.ex2(operand, true).value : gpu::exp2(a, operand).value;
+        return op->hasAttr(relaxedAttr) || isNormal(x) ? a.ex2(operand, true).value : gpu::exp2(a, operand).value;
       })
       .Case([&](::mlir::math::TanhOp) { return gpu::tanh(a, operand).value; })
       .Case([&](::mlir::math::ErfOp) {
@@ -96,6 +105,60 @@ Value expandForGpu(ImplicitLocOpBuilder &b, Operation *op) {
   return result;
 }
 
+/// x as a product with a constant, if it is one that nobody else uses.
+std::pair<Value, double> scaled(Value x) {
+  auto product = x.getDefiningOp<arith::MulFOp>();
+  llvm::APFloat factor(0.0f);
+  if (product && product->hasOneUse())
+    for (auto [number, other] : {std::pair(product.getRhs(), product.getLhs()),
+                                 std::pair(product.getLhs(), product.getRhs())})
+      if (matchPattern(number, m_ConstantFloat(&factor)) && factor.isFiniteNonZero())
+        return {other, factor.convertToDouble()};
+  return {x, 1.0};
+}
+
+/// Takes the half out of (x / 2) * sum, whose only use that is; whether there was one.
+bool takeHalf(arith::AddFOp sum) {
+  auto product = sum->hasOneUse() ? dyn_cast<arith::MulFOp>(*sum->getUsers().begin()) : arith::MulFOp();
+  if (!product)
+    return false;
+  unsigned other = product.getLhs() == sum.getResult() ? 1 : 0;
+  auto [x, factor] = scaled(product->getOperand(other));
+  if (factor != 0.5)
+    return false;
+  product->setOperand(other, x);
+  return true;
+}
+
+/// 1 + erf(x) for results that are rounded to 16 bits. The factor of GELU's x / sqrt(2), and the half of the x / 2 that
+/// it is multiplied with, become part of it.
+Value expandOnePlusErf(GpuArithmetic &a, arith::AddFOp add, Value x) {
+  auto [inner, factor] = scaled(x);
+  if (factor <= 1.0 / 16 || factor >= 16)
+    std::tie(inner, factor) = std::pair(x, 1.0);
+  return gpu::relaxedOnePlusErf(a, GpuArithmetic::Float{inner}, factor, takeHalf(add)).value;
+}
+
+/// 0.5 * (1 + tanh(x)); null for anything else.
+Value expandHalfOnePlus(ImplicitLocOpBuilder &b, arith::MulFOp mul) {
+  llvm::APFloat half(0.0f);
+  if (!mul.getType().isF32())
+    return {};
+  for (auto [number, other] : {std::pair(mul.getRhs(), mul.getLhs()), std::pair(mul.getLhs(), mul.getRhs())}) {
+    auto add = other.getDefiningOp<arith::AddFOp>();
+    if (!add || !add->hasOneUse() || !matchPattern(number, m_ConstantFloat(&half)) || !half.isExactlyValue(0.5))
+      continue;
+    for (auto [one, function] : {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
+      if (auto tanh = function.getDefiningOp<::mlir::math::TanhOp>();
+          tanh && tanh->hasOneUse() && matchPattern(one, m_OneFloat())) {
+        GpuArithmetic a(b);
+        auto [x, factor] = scaled(tanh.getOperand());
+        return gpu::halfOnePlusTanh(a, GpuArithmetic::Float{x}, factor).value;
+      }
+  }
+  return {};
+}
+
 /// 1 + tanh(x), and 1 + erf(x) where a small error does not matter, for which there are shorter and better ways than to
 /// expand the function; null for anything else.
 Value expandOnePlus(ImplicitLocOpBuilder &b, arith::AddFOp add) {
@@ -106,10 +169,12 @@ Value expandOnePlus(ImplicitLocOpBuilder &b, arith::AddFOp add) {
     if (!function || !function->hasOneUse() || !matchPattern(one, m_OneFloat()))
       continue;
     GpuArithmetic a(b);
-    if (auto tanh = dyn_cast<::mlir::math::TanhOp>(function))
-      return gpu::onePlusTanh(a, GpuArithmetic::Float{tanh.getOperand()}).value;
+    if (auto tanh = dyn_cast<::mlir::math::TanhOp>(function)) {
+      auto [x, factor] = scaled(tanh.getOperand());
+      return gpu::onePlusTanh(a, GpuArithmetic::Float{x}, factor).value;
+    }
     if (auto erf = dyn_cast<::mlir::math::ErfOp>(function); erf && add->hasAttr(relaxedAttr))
-      return gpu::relaxedOnePlusErf(a, GpuArithmetic::Float{erf.getOperand()}).value;
+      return expandOnePlusErf(a, add, erf.getOperand());
   }
   return {};
 }
@@ -154,7 +219,14 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
   }
 
   void runOnOperation() override {
-    // Both walks in post-order: the walk has left an op before it is erased.
+    // All walks in post-order: the walk has left an op before it is erased.
+    getOperation()->walk([&](arith::MulFOp op) {
+      ImplicitLocOpBuilder b(op->getLoc(), op);
+      if (Value result = expandHalfOnePlus(b, op)) {
+        op.replaceAllUsesWith(result);
+        op.erase();
+      }
+    });
     getOperation()->walk([&](arith::AddFOp op) {
       ImplicitLocOpBuilder b(op->getLoc(), op);
       if (Value result = expandOnePlus(b, op)) {

@@ -13,11 +13,14 @@
 
 #include "tenon/compiler/math/Exponential.h"
 
+#include <iterator>
+
 namespace tenon::nvidia::gpu {
 
 using math::Format;
 using math::Value;
 
+inline constexpr double log2EExact = 0x1.71547652b82fep+0; // to 2^-54
 inline constexpr float log2ELow = 0x1.4ae0cp-26f; // log2(e) - Format<float>::log2E, to 2^-50
 
 /// e^x = 2^n 2^r with n = round(x log2(e)), kept in [-126, 127], so that 2^n is a normal number; what x exceeds that by
@@ -81,10 +84,18 @@ template <class A> Value<A, float> tanh(A &a, Value<A, float> x) {
 /// most d relative to it, and for positive x by d 2^(-2 log2(e) x); the fma and rcp add 2.5 u. Never worse than the sum
 /// in absolute terms.
 ///
+/// Of a constant multiple of x the constant goes into that of the power: as many roundings as without it.
+///
 /// 4 instructions: mul, ex2, fma, rcp.
-template <class A> Value<A, float> onePlusTanh(A &a, Value<A, float> x) {
-  Value<A, float> e = a.ex2(a.mul(x, a.constant(-2 * Format<float>::log2E)), true), half = a.constant(0.5f);
-  return a.rcp(a.fma(e, half, half), true);
+template <class A> Value<A, float> onePlusTanh(A &a, Value<A, float> x, double factor = 1) {
+  Value<A, float> e = a.ex2(a.mul(x, a.constant(static_cast<float>(-2 * log2EExact * factor))), true);
+  return a.rcp(a.fma(e, a.constant(0.5f), a.constant(0.5f)), true);
+}
+
+/// Half of that: 1 / (1 + 2^(-2 log2(e) x)).
+template <class A> Value<A, float> halfOnePlusTanh(A &a, Value<A, float> x, double factor = 1) {
+  Value<A, float> e = a.ex2(a.mul(x, a.constant(static_cast<float>(-2 * log2EExact * factor))), true);
+  return a.rcp(a.add(e, a.constant(1.0f)), true);
 }
 
 /// erf|x| = |x| + |x| P(x^2) below 1, 1 - 2^(log2(e) Q(|x|)) above, where erfc <= 0.16 damps the errors: those of Q
@@ -109,15 +120,28 @@ template <class A> Value<A, float> erf(A &a, Value<A, float> x) {
 /// measured 2^-16.7 and 2^-13.4. For positive x all of it counts erfc / (2 - erfc). The last coefficient is negative,
 /// so that beyond 9.2 the exponent falls on, down to minus infinity.
 ///
-/// 12 instructions: 8 fma, mul, ex2; compare, and under it sub. One is the unit's, which takes as long as eight others;
-/// a polynomial in 1 / (1 + p |x|) times 2^(-log2(e) x^2) would need it twice.
-template <class A> Value<A, float> relaxedOnePlusErf(A &a, Value<A, float> x) {
-  Value<A, float> magnitude = a.abs(x);
-  Value<A, float> slope = math::horner<float>(
-      a, magnitude, {-0x1.a0cfe0p+0f, -0x1.d53092p-1f, -0x1.3b2f10p-3f, 0x1.21a5fap-5f, -0x1.87f22cp-8f,
-                     0x1.716f1ep-11f, -0x1.c54a84p-15f, 0x1.42cbf4p-19f, -0x1.92d502p-25f});
-  Value<A, float> complement = a.ex2(a.mul(magnitude, slope), true);
-  return a.select(a.lessThan(x, a.constant(0.0f)), complement, a.sub(a.constant(2.0f), complement));
+/// `scale`, above 0: 1 + erf(scale x), at no cost since P's coefficients take it. Its powers are rounded with them, which
+/// is less than what rounding the product would do. `halved`: half of it, exactly, as the exponent can be one less.
+///
+/// 12 instructions: 8 fma, mul (halved: fma), ex2; compare, and under it sub. One is the unit's, which takes as long as
+/// eight others; a polynomial in 1 / (1 + p |x|) times 2^(-log2(e) x^2) would need it twice.
+template <class A>
+Value<A, float> relaxedOnePlusErf(A &a, Value<A, float> x, double scale = 1, bool halved = false) {
+  constexpr float coefficients[] = {-0x1.92d502p-25f, 0x1.42cbf4p-19f, -0x1.c54a84p-15f,
+                                    0x1.716f1ep-11f,  -0x1.87f22cp-8f, 0x1.21a5fap-5f,
+                                    -0x1.3b2f10p-3f,  -0x1.d53092p-1f, -0x1.a0cfe0p+0f};
+  Value<A, float> magnitude = a.abs(x), slope;
+  double power = 1;
+  for (size_t i = 0; i < std::size(coefficients); ++i)
+    power *= scale;
+  for (size_t i = 0; i < std::size(coefficients); ++i, power /= scale) {
+    Value<A, float> coefficient = a.constant(static_cast<float>(coefficients[i] * power));
+    slope = i ? a.fma(slope, magnitude, coefficient) : coefficient;
+  }
+  Value<A, float> exponent =
+      halved ? a.fma(magnitude, slope, a.constant(-1.0f)) : a.mul(magnitude, slope);
+  Value<A, float> complement = a.ex2(exponent, true);
+  return a.select(a.lessThan(x, a.constant(0.0f)), complement, a.sub(a.constant(halved ? 1.0f : 2.0f), complement));
 }
 
 /// erf(x) for results that are rounded to 16 bits: 1 - 2^(|x| P(|x|)) as above, where the fit need only be good

@@ -178,6 +178,17 @@ Values lowerMapShared(MapSharedOp op, MapSharedOp::Adaptor operands, PtxBuilder 
                     "mapa.shared::cluster.u32 $0, $1, $2;", Effect::None);
 }
 
+Values lowerStoreAsync(StoreAsyncOp op, StoreAsyncOp::Adaptor operands, PtxBuilder &e) {
+  Values inputs = {operands.getAddress(), operands.getValue(), operands.getMbarrier()};
+  if (op.getMask())
+    inputs.push_back(operands.getMask());
+  e.assembly({}, inputs,
+             predicate(bool(op.getMask()), 3) + "st.async.shared::cluster.mbarrier::complete_tx::bytes.b" +
+                 std::to_string(op.getValue().getType().getIntOrFloatBitWidth()) + " [$0], $1, [$2];",
+             Effect::Memory);
+  return {};
+}
+
 Values lowerCpAsync(CpAsyncOp op, CpAsyncOp::Adaptor operands, PtxBuilder &e) {
   // Only copies of 16 bytes may pass by L1.
   std::string bytes = std::to_string(op.getBytes());
@@ -206,6 +217,7 @@ void addMemoryPatterns(RewritePatternSet &patterns, LLVMTypeConverter &converter
   addPattern<AtomicOp>(patterns, converter, architecture, lowerAtomic);
   addPattern<AtomicCasOp>(patterns, converter, architecture, lowerAtomicCas);
   addPattern<MapSharedOp>(patterns, converter, architecture, lowerMapShared);
+  addPattern<StoreAsyncOp>(patterns, converter, architecture, lowerStoreAsync);
   addPattern<CpAsyncOp>(patterns, converter, architecture, lowerCpAsync);
   addPattern<CpAsyncCommitOp>(patterns, converter, architecture, lowerCpAsyncCommit);
   addPattern<CpAsyncWaitOp>(patterns, converter, architecture, lowerCpAsyncWait);

@@ -37,8 +37,9 @@ Values lowerWarpBarrier(WarpBarrierOp, WarpBarrierOp::Adaptor, PtxBuilder &e) {
   return statement(e, {}, "bar.warp.sync 0xffffffff;");
 }
 
-Values lowerClusterArrive(ClusterArriveOp, ClusterArriveOp::Adaptor, PtxBuilder &e) {
-  return statement(e, {}, "barrier.cluster.arrive.release.aligned;");
+Values lowerClusterArrive(ClusterArriveOp op, ClusterArriveOp::Adaptor, PtxBuilder &e) {
+  return statement(e, {}, llvm::Twine("barrier.cluster.arrive.") + (op.getRelaxed() ? "relaxed" : "release") +
+                              ".aligned;");
 }
 
 Values lowerClusterWait(ClusterWaitOp, ClusterWaitOp::Adaptor, PtxBuilder &e) {

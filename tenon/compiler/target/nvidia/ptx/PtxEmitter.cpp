@@ -126,7 +126,9 @@ void annotateKernels(llvm::Module &module, mlir::ModuleOp source, const PtxOptio
     annotate("kernel", 1);
     annotate("reqntidx", threads.getInt());
     // One block fixes the registers at the start, without which the assembler ignores changes of their number (C7508).
-    if (int blocks = options.minimumBlocks ? options.minimumBlocks : changesRegisters(function))
+    auto wanted = function->getAttrOfType<mlir::IntegerAttr>(minimumBlocksAttr);
+    int64_t otherwise = wanted ? wanted.getInt() : changesRegisters(function);
+    if (int64_t blocks = options.minimumBlocks ? options.minimumBlocks : otherwise)
       annotate("minctasm", blocks);
     annotateTensorMaps(*kernel, *annotations);
   }
@@ -181,7 +183,9 @@ PtxModule emitPtx(mlir::ModuleOp threads, const PtxOptions &options) {
   llvm::LLVMContext context;
   auto module = translateThreads(threads, options, context);
   optimizeThreads(*module, options);
-  return {writePtx(*module, options)};
+  bool movesRegisters =
+      threads.walk([](SetMaxRegistersOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
+  return {writePtx(*module, options), movesRegisters};
 }
 
 } // namespace tenon::nvidia

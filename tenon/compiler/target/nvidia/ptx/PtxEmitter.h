@@ -28,6 +28,7 @@ struct PtxOptions {
 
 struct PtxModule {
   std::string text;
+  bool movesRegisters = false; // between its warps (setmaxnreg): it has to be assembled as a whole program
 };
 
 /// Each function with attribute nvidia.threads becomes a kernel of the same name, one 64-bit parameter per argument and

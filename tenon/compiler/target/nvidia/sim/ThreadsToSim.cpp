@@ -68,7 +68,8 @@ public:
               .Case<ThreadIdOp, BlockIdOp, GridSizeOp, ClusterRankOp, LoadOp, StoreOp, AtomicOp, AtomicCasOp,
                     MapSharedOp, CpAsyncOp, CpAsyncCommitOp, CpAsyncWaitOp, CpAsyncArriveOp, TensorMapOp,
                     PrefetchTensorMapOp, TmaLoadOp, TmaStoreOp, BulkCommitOp, BulkWaitOp, BarrierOp, WarpBarrierOp,
-                    ClusterArriveOp, ClusterWaitOp, MbarrierInitOp, MbarrierArriveOp, MbarrierWaitOp, FenceOp,
+                    ClusterArriveOp, ClusterWaitOp, StoreAsyncOp, MbarrierInitOp, MbarrierArriveOp, MbarrierWaitOp,
+                    FenceOp,
                     AllowNextLaunchOp, AwaitEarlierLaunchesOp, ShuffleOp, VoteOp, MmaOp, LdMatrixOp, StMatrixOp,
                     WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, SetMaxRegistersOp, ApproxOp,
                     PackOp>([&](auto op) {
@@ -257,6 +258,13 @@ private:
     put(op.getDesired(), 8);
     call("atomic_cas", {op.getAddress(), i32(bytesOf(op.getType())), flag(op.getMask())});
     op.replaceAllUsesWith(get(op.getType()));
+  }
+  void emit(StoreAsyncOp op) {
+    asynchronous_ = true;
+    auto [begin, end] = window(op.getWindow());
+    put(op.getValue());
+    call("store_async", {op.getAddress(), i32(bytesOf(op.getValue().getType())), op.getMbarrier(), flag(op.getMask()),
+                         begin, end});
   }
   void emit(MapSharedOp op) {
     op.replaceAllUsesWith(call("map_shared", {op.getAddress(), op.getRank()}, b_.getI32Type()));

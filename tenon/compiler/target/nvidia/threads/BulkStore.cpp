@@ -8,7 +8,8 @@
 //     one thread: start the store of each panel
 //
 // Where each warpgroup holds whole rows, or whole panels, of the tile, each does this for itself with a barrier of its
-// own.
+// own. A large tile goes in slices of a panel or more, one after the other through two buffers: what memory that saves
+// is another slot of a ring, and the first slice is on its way while the next one is computed.
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -56,13 +57,53 @@ StoredTile stagingOf(tile::StoreOp op) {
   return {planPanelTile(shape[rowDim], shape[columnDim], bytes, panel), rowDim, columnDim};
 }
 
+/// Shared memory beyond which a tile is stored in slices, and which the two buffers of those have together.
+constexpr int64_t mostStaging = 32 * 1024;
+
+/// How many panels a slice has: all of them, where a register's element may be in several or memory is enough.
+int64_t panelsOfSlice(const Distribution &matrix, const OperandTile &tile, int64_t columnDim, Parts parts) {
+  int64_t all = tile.panels() / parts.columns, each = all;
+  if (tile.bytes() <= mostStaging || parts.columns > 1)
+    return all;
+  for (const Distribution::ThreadBit &bit : matrix.threadBits())
+    if (bit.dim == columnDim && bit.step >= tile.panel / tile.elementBytes)
+      return all;
+  while (each > 1 && (all % each || 2 * each * tile.panelSize() > mostStaging))
+    --each;
+  return each;
+}
+
 } // namespace
+
+/// How one store goes.
+struct ThreadEmitter::StorePlan {
+  StoredTile stored;
+  Parts parts;
+  int64_t panels;          ///< of a slice, of one part
+  int64_t slices, buffers; ///< buffers: of slices
+  int64_t sliceBytes() const { return panels * parts.columns * stored.tile.panelSize(); }
+};
+
+ThreadEmitter::StorePlan ThreadEmitter::planStore(tile::StoreOp op) {
+  StorePlan plan{stagingOf(op), {}, 0, 1, 1};
+  const OperandTile &tile = plan.stored.tile;
+  const Distribution &matrix = distribution(op.getValue());
+  plan.parts = partsOf(matrix, plan.stored.rowDim, plan.stored.columnDim, options_.threads / 128,
+                       tile.panel / tile.elementBytes);
+  int64_t all = tile.panels() / plan.parts.columns;
+  plan.panels = options_.steps.slices ? panelsOfSlice(matrix, tile, plan.stored.columnDim, plan.parts) : all;
+  plan.slices = all / plan.panels;
+  plan.buffers = std::min<int64_t>(plan.slices, 2);
+  return plan;
+}
 
 /// Memory of their own: the accelerator may still read it when the threads are in the next program instance.
 void ThreadEmitter::planBulkStores() {
   kernel_.walk([&](tile::StoreOp op) {
-    if (op->hasAttr(bulkAttr))
-      bulkStaging_[op] = allocateShared(stagingOf(op).tile.bytes(), panelAlignment);
+    if (!op->hasAttr(bulkAttr))
+      return;
+    StorePlan plan = planStore(op);
+    bulkStaging_[op] = allocateShared(plan.buffers * plan.sliceBytes(), panelAlignment);
   });
 }
 
@@ -72,25 +113,29 @@ void ThreadEmitter::groupBarrier(Value group, int64_t groups) {
     b_.create<BarrierOp>(workerBarrier, static_cast<int32_t>(options_.threads));
     return;
   }
-  Value isFirst = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, group, i32(0));
-  auto which = b_.create<scf::IfOp>(isFirst, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
-  b_.setInsertionPointToStart(which.thenBlock());
-  b_.create<BarrierOp>(firstGroupBarrier, 128);
-  b_.setInsertionPointToStart(which.elseBlock());
-  b_.create<BarrierOp>(firstGroupBarrier + 1, 128);
+  for (int32_t number = 0; number < groups; ++number) {
+    if (number + 1 < groups) {
+      Value isIt = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, group, i32(number));
+      auto which = b_.create<scf::IfOp>(isIt, /*withElseRegion=*/true);
+      b_.setInsertionPointToStart(which.thenBlock());
+      b_.create<BarrierOp>(firstGroupBarrier + number, 128);
+      b_.setInsertionPointToStart(which.elseBlock());
+    } else {
+      b_.create<BarrierOp>(firstGroupBarrier + number, 128);
+    }
+  }
 }
 
 void ThreadEmitter::emitBulkStore(tile::StoreOp op) {
   Value value = op.getValue();
   const Distribution &matrix = distribution(value);
   Type element = llvm::cast<tile::ViewType>(op.getView().getType()).getElementType();
-  auto [tile, rowDim, columnDim] = stagingOf(op);
+  StorePlan plan = planStore(op);
+  auto [tile, rowDim, columnDim] = plan.stored;
   int64_t bytes = tile.elementBytes, panel = tile.panel, rows = tile.rows;
-  int64_t begin = bulkStaging_.lookup(op);
-  SharedWindow window{begin, begin + tile.bytes()};
-
-  Parts parts = partsOf(matrix, rowDim, columnDim, options_.threads / 128, panel / bytes);
+  int64_t staging = bulkStaging_.lookup(op);
+  Parts parts = plan.parts;
   int64_t groups = parts.rows * parts.columns;
   SmallVector<int64_t> dims = {columnDim}, box = {panel / bytes};
   for (int64_t d = matrix.rank() - 1; d >= 0; --d)
@@ -109,39 +154,50 @@ void ThreadEmitter::emitBulkStore(tile::StoreOp op) {
     b_.setInsertionPointToStart(only.thenBlock());
     body();
   };
-  byOne([&] { b_.create<BulkWaitOp>(0, /*read=*/true); });
-  groupBarrier(group, groups);
-  writeMatrix(value, element, tile, begin, rowDim, columnDim, window, newGroup());
-  b_.create<FenceOp>(FenceKind::proxy_async);
-  groupBarrier(group, groups);
-  byOne([&] {
-    Value source = b_.create<TensorMapOp>(b_.getI64Type(), static_cast<uint32_t>(map));
-    int64_t panels = tile.panels() / parts.columns;
-    for (int64_t number = 0; number < panels; ++number) {
-      Value shared = i32(begin + number * tile.panelSize());
-      if (parts.rows > 1)
-        shared = b_.create<arith::AddIOp>(shared, b_.create<arith::MulIOp>(group, i32(rows / parts.rows * panel)));
-      if (parts.columns > 1)
-        shared = b_.create<arith::AddIOp>(shared, b_.create<arith::MulIOp>(group, i32(panels * tile.panelSize())));
-      SmallVector<Value> coordinates;
-      for (int64_t dim : dims) {
-        Value at = boxCoordinate(op.getOffsets()[dim]);
-        if (dim == columnDim) {
-          at = b_.create<arith::AddIOp>(at, i32(number * panel / bytes));
-          if (parts.columns > 1)
-            at = b_.create<arith::AddIOp>(at, b_.create<arith::MulIOp>(group, i32(panels * panel / bytes)));
-        } else if (dim == rowDim && parts.rows > 1) {
-          at = b_.create<arith::AddIOp>(at, b_.create<arith::MulIOp>(group, i32(rows / parts.rows)));
+  int writes = newGroup(); // one for all slices: the barriers between them are here
+  for (int64_t slice = 0; slice < plan.slices; ++slice) {
+    int64_t begin = staging + slice % plan.buffers * plan.sliceBytes(), firstPanel = slice * plan.panels;
+    SharedWindow window{begin, begin + plan.sliceBytes()};
+    // The buffer's last slice is as many stores ago as there are buffers, or in the last instance one fewer.
+    bool isNewest = slice == 0 && plan.slices % plan.buffers != 0;
+    byOne([&] { b_.create<BulkWaitOp>(isNewest ? 0 : static_cast<int32_t>(plan.buffers - 1), /*read=*/true); });
+    groupBarrier(group, groups);
+    ColumnRange columns;
+    if (plan.slices > 1)
+      columns = {firstPanel * panel / bytes, (firstPanel + plan.panels) * panel / bytes};
+    writeMatrix(value, element, tile, begin, rowDim, columnDim, window, writes, columns);
+    b_.create<FenceOp>(FenceKind::proxy_async);
+    groupBarrier(group, groups);
+    byOne([&] {
+      Value source = b_.create<TensorMapOp>(b_.getI64Type(), static_cast<uint32_t>(map));
+      for (int64_t number = 0; number < plan.panels; ++number) {
+        Value shared = i32(begin + number * tile.panelSize());
+        if (parts.rows > 1)
+          shared = b_.create<arith::AddIOp>(shared, b_.create<arith::MulIOp>(group, i32(rows / parts.rows * panel)));
+        if (parts.columns > 1)
+          shared = b_.create<arith::AddIOp>(shared,
+                                            b_.create<arith::MulIOp>(group, i32(plan.panels * tile.panelSize())));
+        SmallVector<Value> coordinates;
+        for (int64_t dim : dims) {
+          Value at = boxCoordinate(op.getOffsets()[dim]);
+          if (dim == columnDim) {
+            at = b_.create<arith::AddIOp>(at, i32((firstPanel + number) * panel / bytes));
+            if (parts.columns > 1)
+              at = b_.create<arith::AddIOp>(at, b_.create<arith::MulIOp>(group, i32(plan.panels * panel / bytes)));
+          } else if (dim == rowDim && parts.rows > 1) {
+            at = b_.create<arith::AddIOp>(at, b_.create<arith::MulIOp>(group, i32(rows / parts.rows)));
+          }
+          coordinates.push_back(at);
         }
-        coordinates.push_back(at);
+        b_.create<TmaStoreOp>(source, coordinates, shared, b_.getDenseI64ArrayAttr({window.begin, window.end}),
+                              IntegerAttr());
       }
-      b_.create<TmaStoreOp>(source, coordinates, shared, b_.getDenseI64ArrayAttr({window.begin, window.end}),
-                            IntegerAttr());
-    }
-    b_.create<BulkCommitOp>();
-  });
-  remark(op.getLoc(), "store is made by the tensor memory accelerator, through " + std::to_string(tile.bytes()) +
-                          " bytes of shared memory");
+      b_.create<BulkCommitOp>();
+    });
+  }
+  remark(op.getLoc(), "store is made by the tensor memory accelerator, through " +
+                          std::to_string(plan.buffers * plan.sliceBytes()) + " bytes of shared memory" +
+                          (plan.slices > 1 ? ", in " + std::to_string(plan.slices) + " slices" : ""));
 }
 
 } // namespace tenon::nvidia

@@ -8,8 +8,9 @@
 //     %d = tile.dot %a, %b, %c             ->    %d = tile.dot %a, %b, %c {nvidia.warpgroup}
 //     tile.store %d, %y[%i, %j]                  tile.store %d, %y[%i, %j] {nvidia.bulk}
 //
-// A dot may have it when its sizes fit and each operand is a load that the accelerator can make or a tile that is
-// computed (and written to shared memory by the threads). A load may when the view's facts suffice, only such dots
+// A dot may have it when its sizes fit and each operand is a load that the accelerator can make, one that threads can
+// make an iteration ahead (Ahead.cpp; for rows that begin where the accelerator cannot), or a tile that is computed (and
+// written to shared memory by the threads). A load may when the view's facts suffice, only such dots
 // read it, nothing in the kernel writes its memory, and another warp can know its address: what that depends on is
 // scalars all the way. Dots and loads need each other, so candidates are struck out until nothing changes.
 #include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
@@ -31,8 +32,6 @@ namespace {
 constexpr int64_t largestBox = 256;
 /// Accumulators of a thread, beyond which no registers are left for anything else.
 constexpr int64_t mostAccumulators = 128;
-/// Where sums of a tile of K are kept beside them.
-constexpr int64_t mostPromoted = 64;
 
 ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
 
@@ -59,6 +58,11 @@ std::string refuseView(Value view) {
   if (known.strides.size() > 5)
     return "the view has more than 5 dimensions";
   return "";
+}
+
+/// Whether a box at these offsets of a view begins at a multiple of 16 bytes of its rows; the accelerator takes no other.
+bool beginsAligned(Value view, OperandRange offsets) {
+  return Divisibility().of(offsets[*contiguousDim(view)]) * elementBytes(view) % 16 == 0;
 }
 
 bool mayBeWritten(func::FuncOp kernel, Value view) {
@@ -93,6 +97,8 @@ std::string refuseLoad(tile::LoadOp load, ArrayRef<DotUse> uses, Operation *othe
     return "a transfer can pad with zero only";
   if (std::string reason = refuseView(load.getView()); !reason.empty())
     return reason;
+  if (!beginsAligned(load.getView(), load.getOffsets()))
+    return "the tile is not known to begin at a multiple of 16 bytes of its rows";
   int64_t contiguous = *contiguousDim(load.getView()), bytes = elementBytes(load);
   bool alongK = false;
   for (const DotUse &use : uses) {
@@ -123,9 +129,35 @@ std::string refuseDot(tile::DotOp dot, const InstructionOptions &options) {
   std::optional<WarpgroupShape> shape = warpgroupShape(dot, options.warps);
   if (!shape)
     return "its sizes are no multiples of the instruction's 64 x 8 over the warpgroups of the block";
-  int64_t most = a.isFloat8E4M3FN() || a.isFloat8E5M2() ? mostPromoted : mostAccumulators;
-  if (shape->rowBlocks() * shape->columnBlocks() * shape->n / 2 > most)
-    return "a thread would have more than " + std::to_string(most) + " accumulators";
+  if (shape->accumulators() > mostAccumulators)
+    return "a thread would have more than " + std::to_string(mostAccumulators) + " accumulators";
+  if ((a.isFloat8E4M3FN() || a.isFloat8E5M2()) && !shape->fitsTwice() && shape->pieceColumns() % 8)
+    return "sums of f8 take as many registers as the accumulators, and half of " + std::to_string(shape->n) +
+           " columns is no multiple of 8";
+  return "";
+}
+
+/// Why the threads cannot make a load an iteration ahead of its dots; "" when they can. For views that the accelerator
+/// cannot address.
+std::string refuseAhead(tile::LoadOp load, ArrayRef<DotUse> uses, Operation *other) {
+  if (other)
+    return "its tile is also an operand of " + other->getName().getStringRef().str();
+  auto loop = llvm::dyn_cast<scf::ForOp>(load->getParentOp());
+  std::optional<int64_t> contiguous = contiguousDim(load.getView());
+  if (!loop || !contiguous || elementBytes(load) > 4)
+    return "it cannot be made an iteration ahead";
+  for (const DotUse &use : uses) {
+    tile::DotOp dot = use.dot;
+    if (dot->getBlock() != load->getBlock() || !llvm::is_contained(use.operand.dims, *contiguous))
+      return "it cannot be made an iteration ahead";
+    if (use.isK(*contiguous) ? !panelBytes(shapeOf(load)[*contiguous] * elementBytes(load), /*padded=*/false)
+                             : elementBytes(load) != 2)
+      return "its tile cannot lie in shared memory as the instruction reads it";
+  }
+  if (!offsetSlice(load, loop))
+    return "its offsets are not a function of the loop's variable alone";
+  if (mayBeWritten(load->getParentOfType<func::FuncOp>(), load.getView()))
+    return "the kernel writes memory that may be the same";
   return "";
 }
 
@@ -135,13 +167,26 @@ std::string refuseComputed(Value operand, bool isA) {
   return panelBytes(k * bytes, false) ? "" : "K is no multiple of 32 bytes";
 }
 
+/// Whether what memory holds decides about an index. That it is in range is then the program's business: one that is not
+/// ends the launch with an error.
+bool isFromMemory(Value index) {
+  Operation *op = index.getDefiningOp();
+  return llvm::isa_and_nonnull<tile::ScalarOp>(op) ||
+         (op && op->getNumRegions() == 0 && llvm::any_of(op->getOperands(), isFromMemory));
+}
+
 bool mayStore(tile::StoreOp store) {
   Value view = store.getView();
   auto kernel = store->getParentOfType<func::FuncOp>();
-  if (!refuseView(view).empty() || mayBeRead(kernel, view))
+  if (!refuseView(view).empty() || !beginsAligned(view, store.getOffsets()) || mayBeRead(kernel, view))
+    return false;
+  // The accelerator reads before the beginning of a tensor, as zeros, and does not write there.
+  if (!llvm::all_of(store.getOffsets(), [](Value offset) { return isNonNegative(offset) || isFromMemory(offset); }))
     return false;
   ArrayRef<int64_t> shape = shapeOf(store.getValue());
   int64_t contiguous = *contiguousDim(view), rows = 1;
+  if (alignmentOf(view).sizes[contiguous] * elementBytes(view) % 16)
+    return false; // it writes units of 16 bytes, and would write the rest of the last one too
   for (auto [d, size] : llvm::enumerate(shape)) {
     if (static_cast<int64_t>(d) == contiguous)
       continue;
@@ -155,14 +200,17 @@ bool mayStore(tile::StoreOp store) {
 
 struct ChooseInstructions : PassWrapper<ChooseInstructions, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChooseInstructions)
-  ChooseInstructions(const InstructionOptions &options) { warps = options.warps, hasWarpgroups = options.hasWarpgroups; }
+  ChooseInstructions(const InstructionOptions &options) {
+    warps = options.warps, hasWarpgroups = options.hasWarpgroups, bulkStores = options.bulkStores;
+  }
   ChooseInstructions(const ChooseInstructions &other) : PassWrapper(other) {}
   StringRef getArgument() const override { return "tenon-nvidia-choose-instructions"; }
   StringRef getDescription() const override { return "Decide which dots run on warpgroups and which loads are bulk copies"; }
-  void runOnOperation() override { chooseInstructions(getOperation(), {hasWarpgroups, warps}); }
+  void runOnOperation() override { chooseInstructions(getOperation(), {hasWarpgroups, warps, bulkStores}); }
 
   Option<bool> hasWarpgroups{*this, "warpgroups", llvm::cl::desc("sm_90a"), llvm::cl::init(true)};
   Option<int64_t> warps{*this, "warps", llvm::cl::desc("that hold tiles"), llvm::cl::init(4)};
+  Option<bool> bulkStores{*this, "bulk-stores", llvm::cl::desc("stores too"), llvm::cl::init(true)};
 };
 
 } // namespace
@@ -329,9 +377,11 @@ void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) 
         Operation *other = nullptr;
         SmallVector<DotUse> uses = dotUses(loaded->load, other);
         strike(loaded->load, refuseLoad(loaded->load, uses, other));
-        if (llvm::any_of(uses, [&](const DotUse &use) { return struck.contains(use.dot); }))
+        bool isMixed = llvm::any_of(uses, [&](const DotUse &use) { return struck.contains(use.dot); });
+        if (isMixed)
           strike(loaded->load, "a dot that reads it does not run on warpgroups");
-        if (auto reason = struck.find(loaded->load); reason != struck.end())
+        auto reason = struck.find(loaded->load);
+        if (reason != struck.end() && (isMixed || !refuseAhead(loaded->load, uses, other).empty()))
           strike(dot, "an operand is not loaded by the tensor memory accelerator: " + reason->second);
       }
     }
@@ -346,11 +396,12 @@ void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) 
     dot->setAttr(warpgroupAttr, b.getUnitAttr());
     for (Value operand : {Value(dot.getA()), Value(dot.getB())})
       if (std::optional<LoadedOperand> loaded = traceToLoad(operand)) {
-        loaded->load->setAttr(bulkAttr, b.getUnitAttr());
-        any = true;
+        bool isBulk = !struck.contains(loaded->load);
+        loaded->load->setAttr(isBulk ? bulkAttr : aheadAttr, b.getUnitAttr());
+        any |= isBulk;
       }
   }
-  if (any)
+  if (any && options.bulkStores)
     kernel.walk([&](tile::StoreOp store) {
       if (mayStore(store))
         store->setAttr(bulkAttr, b.getUnitAttr());

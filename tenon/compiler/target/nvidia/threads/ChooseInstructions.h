@@ -21,6 +21,9 @@ inline constexpr llvm::StringLiteral notWarpgroupAttr = "nvidia.not_warpgroup";
 /// On a tile.load or tile.store (unit): made by the tensor memory accelerator.
 inline constexpr llvm::StringLiteral bulkAttr = "nvidia.bulk";
 
+/// On a tile.load (unit): made by the threads, an iteration ahead of the dots on warpgroups that read it (Ahead.cpp).
+inline constexpr llvm::StringLiteral aheadAttr = "nvidia.ahead";
+
 /// How a dot's result is divided among warpgroups. The instruction multiplies 64 rows; a dot of fewer rows is computed
 /// as the transpose of (b transposed) * (a transposed), so that its columns are the instruction's rows.
 struct WarpgroupShape {
@@ -31,6 +34,12 @@ struct WarpgroupShape {
 
   int64_t rowBlocks() const { return rows / 64 / overRows; }               ///< of a warpgroup
   int64_t columnBlocks() const { return columns / overColumns / n; } ///< of a warpgroup
+  int64_t accumulators() const { return rowBlocks() * columnBlocks() * n / 2; } ///< of a thread
+
+  /// Where sums of a tile of K are kept beside the accumulators: whether there are registers for all of them at a time;
+  /// otherwise they are computed in pieces of so many columns, one after the other.
+  bool fitsTwice() const { return accumulators() <= 96; }
+  int64_t pieceColumns() const { return n > 128 ? n / 2 : n; }
 };
 /// Nothing when the dot's sizes do not fit.
 std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps);

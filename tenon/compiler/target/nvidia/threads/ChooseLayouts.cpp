@@ -33,7 +33,14 @@ namespace tenon::nvidia {
 namespace {
 
 bool isTile(Value value) { return llvm::isa<RankedTensorType>(value.getType()); }
+int64_t elementBytes(Value view) {
+  return lower::byteSize(lower::memoryType(llvm::cast<tile::ViewType>(view.getType()).getElementType()));
+}
 ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
+
+/// Elements of a tile that each warpgroup may have in whole: two loads of 16 bytes a thread, and little shared memory
+/// where they have to change threads.
+constexpr int64_t mostForGroups = 512;
 
 /// What is known of a tile value's layout.
 struct Choice {
@@ -49,7 +56,9 @@ struct Choice {
 
 class Chooser {
 public:
-  Chooser(func::FuncOp kernel, const LayoutOptions &options) : kernel_(kernel), options_(options) {}
+  Chooser(func::FuncOp kernel, const LayoutOptions &options) : kernel_(kernel), options_(options) {
+    isForGroups_ = options.groupExchange && options.warps > 4 && options.cluster == 1 && isSpecialised(kernel);
+  }
 
   void run() {
     collectMemory();
@@ -62,24 +71,36 @@ private:
 
   struct Wish {
     SmallVector<int64_t> votes; ///< per dimension: how many accesses have it contiguous
-    int64_t vector = 1;
+    int64_t vector = 1, aligned = 1; ///< neighbours of a thread; those that alignment allows
+    bool singly = false; ///< some access moves elements one by one: neighbours are then better in neighbouring threads
   };
 
   void collectMemory() {
-    auto note = [&](Value view, ValueRange offsets, Value tile) {
+    auto note = [&](auto op, Value tile) {
+      Value view = op.getView();
       Wish &wish = wishes_[shapeKey(shapeOf(tile))];
       wish.votes.resize(shapeOf(tile).size());
       if (std::optional<int64_t> contiguous = contiguousDim(view)) {
         ++wish.votes[*contiguous];
-        wish.vector = std::max(wish.vector, accessWidth(view, offsets, shapeOf(tile), divisibility_).elements);
+        int64_t width = widthOf(op, tile);
+        int64_t aligned = accessWidth(view, op.getOffsets(), shapeOf(tile), divisibility_).elements;
+        wish.vector = std::max(wish.vector, width);
+        wish.aligned = std::max(wish.aligned, aligned);
+        wish.singly |= width == 1;
       }
     };
     kernel_.walk([&](Operation *op) {
       if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
-        note(load.getView(), load.getOffsets(), load);
+        note(load, load);
       if (auto store = llvm::dyn_cast<tile::StoreOp>(op))
-        note(store.getView(), store.getOffsets(), store.getValue());
+        note(store, store.getValue());
     });
+  }
+
+  /// How many neighbours a thread should have, for a load or a store.
+  template <class Op> int64_t widthOf(Op op, Value tile) {
+    int64_t width = accessWidth(op.getView(), op.getOffsets(), shapeOf(tile), divisibility_).elements;
+    return prefersUnaligned(op, width) ? *unalignedWidth(op.getView(), shapeOf(tile)) : width;
   }
 
   static std::vector<int64_t> shapeKey(ArrayRef<int64_t> shape) { return {shape.begin(), shape.end()}; }
@@ -93,6 +114,8 @@ private:
       wish = found->second;
     else
       wish.vector = 4;
+    if (wish.singly)
+      wish.vector = wish.aligned;
     wish.votes.resize(shape.size());
     std::vector<unsigned> order;
     for (size_t d = shape.size(); d-- > 0;)
@@ -101,9 +124,17 @@ private:
     int64_t elements = 1;
     for (int64_t size : shape)
       elements *= llvm::PowerOf2Ceil(size);
-    int64_t perThread = std::max<int64_t>(1, elements / (options_.warps * 32 * options_.cluster));
-    return layout = attribute(blocked(Shape(shape.begin(), shape.end()), order, std::min(wish.vector, perThread), 32,
-                                      options_.warps, options_.cluster));
+    int64_t warps = options_.warps, groups = 1;
+    if (isForGroups_ && elements <= mostForGroups) { // each warpgroup has it all
+      groups = warps / 4;
+      warps = 4;
+    }
+    int64_t perThread = std::max<int64_t>(1, elements / (warps * 32 * options_.cluster));
+    LinearLayout chosen = blocked(Shape(shape.begin(), shape.end()), order, std::min(wish.vector, perThread), 32, warps,
+                                  options_.cluster);
+    if (groups > 1)
+      chosen = chosen * LinearLayout::zeros1D(Unit::Warp, groups, shape.size());
+    return layout = attribute(chosen);
   }
 
   LayoutAttr attribute(const LinearLayout &layout) { return toAttribute(kernel_.getContext(), layout); }
@@ -415,11 +446,13 @@ private:
       elements *= size;
     if (elements <= options_.warps * 32)
       return has;
-    int64_t width = accessWidth(store.getView(), store.getOffsets(), shapeOf(value), divisibility_).elements;
+    int64_t width = widthOf(store, value);
     auto useful = [&](LayoutAttr layout) {
       return contiguous ? std::min(width, Distribution(layout, shapeOf(value)).consecutive(*contiguous)) : 1;
     };
-    return !choice(value).ofDot && useful(has) >= useful(preferred) ? has : preferred;
+    // Of a dot's result a thread mostly has too few neighbours, whatever their number is elsewhere.
+    bool isGood = !choice(value).ofDot || useful(has) * elementBytes(store.getView()) >= 16;
+    return isGood && useful(has) >= useful(preferred) ? has : preferred;
   }
 
   static LayoutAttr untransposed(tile::TransposeOp transpose, LayoutAttr layout) {
@@ -489,6 +522,7 @@ private:
 
   func::FuncOp kernel_;
   LayoutOptions options_;
+  bool isForGroups_;
   Divisibility divisibility_;
   std::map<std::vector<int64_t>, Wish> wishes_;
   std::map<std::vector<int64_t>, LayoutAttr> byShape_;
@@ -500,7 +534,9 @@ private:
 
 struct ChooseLayouts : PassWrapper<ChooseLayouts, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChooseLayouts)
-  ChooseLayouts(const LayoutOptions &options) { warps = options.warps, cluster = options.cluster; }
+  ChooseLayouts(const LayoutOptions &options) {
+    warps = options.warps, cluster = options.cluster, groupExchange = options.groupExchange;
+  }
   ChooseLayouts(const ChooseLayouts &other) : PassWrapper(other) {}
   StringRef getArgument() const override { return "tenon-nvidia-choose-layouts"; }
   StringRef getDescription() const override { return "Decide which thread holds which element of every tile"; }
@@ -510,11 +546,14 @@ struct ChooseLayouts : PassWrapper<ChooseLayouts, OperationPass<func::FuncOp>> {
     LayoutOptions options;
     options.warps = warps;
     options.cluster = cluster;
+    options.groupExchange = groupExchange;
     Chooser(getOperation(), options).run();
   }
 
   Option<int64_t> warps{*this, "warps", llvm::cl::desc("warps per block"), llvm::cl::init(4)};
   Option<int64_t> cluster{*this, "cluster", llvm::cl::desc("blocks per program instance"), llvm::cl::init(1)};
+  Option<bool> groupExchange{*this, "group-exchange", llvm::cl::desc("small tiles in every warpgroup"),
+                             llvm::cl::init(true)};
 };
 
 } // namespace

@@ -57,6 +57,30 @@ int64_t Divisibility::compute(Value index) {
       .Default([](Operation *) { return 1; });
 }
 
+bool isNonNegative(Value index) {
+  if (auto argument = llvm::dyn_cast<BlockArgument>(index)) {
+    auto loop = llvm::dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    return loop && argument == loop.getInductionVar() && isNonNegative(loop.getLowerBound());
+  }
+  auto both = [](Value a, Value b) { return isNonNegative(a) && isNonNegative(b); };
+  return llvm::TypeSwitch<Operation *, bool>(index.getDefiningOp())
+      .Case<arith::ConstantOp>([](auto op) {
+        auto value = llvm::dyn_cast<IntegerAttr>(op.getValue());
+        return value && !value.getValue().isNegative();
+      })
+      .Case<arith::AddIOp, arith::MulIOp, arith::MinSIOp, tile::DivOp, tile::RemOp>(
+          [&](auto op) { return both(op.getLhs(), op.getRhs()); })
+      .Case<arith::MaxSIOp, arith::AndIOp>(
+          [](auto op) { return isNonNegative(op.getLhs()) || isNonNegative(op.getRhs()); })
+      .Case<arith::SelectOp>([&](auto op) { return both(op.getTrueValue(), op.getFalseValue()); })
+      .Case<arith::IndexCastOp>([](auto op) { return isNonNegative(op.getIn()); })
+      .Case<tile::CastOp>([](auto op) {
+        return llvm::isa<IntegerType, IndexType>(op.getValue().getType()) && isNonNegative(op.getValue());
+      })
+      .Case<tile::SizeOp, tile::GridOp>([](Operation *) { return true; })
+      .Default([](Operation *) { return false; });
+}
+
 std::optional<int64_t> contiguousDim(Value view) {
   if (auto argument = llvm::dyn_cast<BlockArgument>(view)) {
     auto function = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());

@@ -21,6 +21,10 @@ private:
   llvm::DenseMap<mlir::Value, int64_t> known_;
 };
 
+/// Whether an index is known not to be negative: sizes, the numbers of program instances, loops that begin so, and what is
+/// made of them.
+bool isNonNegative(mlir::Value index);
+
 /// What `tile.divisible` says of a view argument; 1 where it says nothing.
 struct ViewAlignment {
   int64_t bytes;                        ///< of the address

@@ -35,21 +35,35 @@ struct SharedAccess {
   bool operator==(const SharedAccess &) const = default;
 };
 
-/// The accesses since the last barrier, on any path.
+/// The accesses since the last barrier, on any path. The cluster's barrier orders what came before the arrival at it, and
+/// not what lies between that and the wait.
 class Pending {
 public:
   void add(const SharedAccess &access) {
-    if (!llvm::is_contained(accesses_, access))
-      accesses_.push_back(access);
+    addTo(accesses_, access);
+    addTo(sinceArrival_, access);
   }
-  void join(const Pending &other) { llvm::for_each(other.accesses_, [&](const SharedAccess &a) { add(a); }); }
+  void join(const Pending &other) {
+    llvm::for_each(other.accesses_, [&](const SharedAccess &access) { addTo(accesses_, access); });
+    llvm::for_each(other.sinceArrival_, [&](const SharedAccess &access) { addTo(sinceArrival_, access); });
+  }
   bool conflicts(const SharedAccess &access) const {
     return llvm::any_of(accesses_, [&](const SharedAccess &other) { return access.conflictsWith(other); });
   }
-  void clear() { accesses_.clear(); }
+  void clear() {
+    accesses_.clear();
+    sinceArrival_.clear();
+  }
+  void arrive() { sinceArrival_.clear(); }
+  void wait() { accesses_ = sinceArrival_; }
 
 private:
-  SmallVector<SharedAccess> accesses_;
+  static void addTo(SmallVector<SharedAccess> &list, const SharedAccess &access) {
+    if (!llvm::is_contained(list, access))
+      list.push_back(access);
+  }
+
+  SmallVector<SharedAccess> accesses_, sinceArrival_;
 };
 
 template <class Op> std::optional<SharedAccess> describe(Op op, bool isWrite) {
@@ -104,13 +118,18 @@ struct InsertBarriers : PassWrapper<InsertBarriers, OperationPass<func::FuncOp>>
   void visit(Block &block, Pending &pending) {
     for (Operation &op : block) {
       auto barrier = llvm::dyn_cast<BarrierOp>(op);
-      if ((barrier && barrier.getThreads() >= threads_) || llvm::isa<ClusterWaitOp>(op) || (threads_ == 32 && llvm::isa<WarpBarrierOp>(op))) {
+      if ((barrier && barrier.getThreads() >= threads_) || (threads_ == 32 && llvm::isa<WarpBarrierOp>(op))) {
         pending.clear();
-      } else if (auto loop = llvm::dyn_cast<scf::ForOp>(op)) {
+      } else if (llvm::isa<ClusterArriveOp>(op)) {
+        pending.arrive();
+      } else if (llvm::isa<ClusterWaitOp>(op)) {
+        pending.wait();
+      } else if (llvm::isa<scf::ForOp, scf::WhileOp>(op)) {
+        Block &body = op.getRegions().back().front(); // a condition touches no shared memory
         Pending around = pending;
-        visit(*loop.getBody(), around);
+        visit(body, around);
         around.join(pending);
-        visit(*loop.getBody(), around);
+        visit(body, around);
         pending.join(around); // the loop may run not at all
       } else if (auto branch = llvm::dyn_cast<scf::IfOp>(op)) {
         // Some threads only may take the branch: a barrier against what was before it stands in front.

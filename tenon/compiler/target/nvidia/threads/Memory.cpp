@@ -6,8 +6,7 @@
 // a constant along the contiguous dimension, a multiple of the stride along the others. An access of several elements must
 // be aligned, and bounds must not cut it: both follow from what the view's address, sizes and strides and the offsets are
 // known to be multiples of.
-#include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
-
+#include "tenon/compiler/target/nvidia/threads/Access.h"
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -42,81 +41,48 @@ AccessWidth accessWidth(Value view, ValueRange offsets, ArrayRef<int64_t> shape,
 
 namespace {
 
+bool hasReductions(func::FuncOp kernel) {
+  return kernel.walk([](tile::ReduceOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// The bytes that one access moves, as a type.
 Type accessType(Type memory, int64_t width) { return width == 1 ? memory : VectorType::get({width}, memory); }
 
+/// Whether each thread holds 16 bytes of neighbours at least.
+bool canBeUnaligned(const ViewWords &view, const Distribution &tile) {
+  return view.unitStride >= 0 && tile.consecutive(view.unitStride) * byteSize(memoryType(view.element)) >= 16;
+}
+
 } // namespace
 
-/// Addresses and bounds of one load or store.
-struct ThreadEmitter::Access {
-  ThreadEmitter &e;
-  const ViewWords &view;
-  const Distribution &tile;
-  int64_t bytes; ///< per element
-  SmallVector<Value> origin; ///< i64: offset + the thread's coordinate, per dimension
-  Value base;                ///< i64: the address at `origin`
-  std::map<std::pair<int64_t, int64_t>, Value> inside, rows; ///< by dimension and register offset
+std::shared_ptr<ThreadEmitter::UnalignedLoad> ThreadEmitter::startUnalignedLoad(tile::LoadOp op, bool isInside) {
+  const Distribution &tile = distribution(op);
+  AccessWidth width = widthOf(op.getView(), op.getOffsets(), tile);
+  if (!canBeUnaligned(views_.find(op.getView())->second, tile) || !prefersUnaligned(op, width.elements))
+    return nullptr;
+  tellUnaligned(op, "load", width);
+  return startUnalignedLoad(op, std::make_unique<Access>(*this, op.getView(), op.getOffsets(), tile), paddingOf(op),
+                            isInside);
+}
 
-  Access(ThreadEmitter &emitter, Value viewValue, ValueRange offsets, const Distribution &distribution)
-      : e(emitter), view(emitter.views_.find(viewValue)->second), tile(distribution),
-        bytes(byteSize(memoryType(view.element))) {
-    auto &b = e.b_;
-    Value linear;
-    for (int64_t d = 0; d < tile.rank(); ++d) {
-      Value thread = b.create<arith::ExtUIOp>(b.getI64Type(), e.threadCoords(tile)[d]);
-      origin.push_back(b.create<arith::AddIOp>(e.toI64(e.scalar(offsets[d])), thread));
-      Value part = static_cast<int>(d) == view.unitStride ? origin[d]
-                                                           : b.create<arith::MulIOp>(origin[d], view.strides[d]).getResult();
-      linear = linear ? b.create<arith::AddIOp>(linear, part).getResult() : part;
-    }
-    base = b.create<arith::AddIOp>(view.address, b.create<arith::MulIOp>(linear, e.i64(bytes)));
-  }
-
-  Value mask(int reg) {
-    auto &b = e.b_;
-    Value all;
-    for (int64_t d = 0; d < tile.rank(); ++d) {
-      int64_t offset = tile.offset(reg)[d];
-      Value &one = inside[{d, offset}];
-      if (!one) {
-        Value at = offset ? b.create<arith::AddIOp>(origin[d], e.i64(offset)).getResult() : origin[d];
-        one = b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, at, view.sizes[d]); // before the view counts as far past
-      }
-      all = e.both(all, one);
-    }
-    return all;
-  }
-
-  /// The address of a register and the constant to add to it.
-  std::pair<Value, int64_t> address(int reg) {
-    auto &b = e.b_;
-    Value at = base;
-    int64_t constant = 0;
-    for (int64_t d = 0; d < tile.rank(); ++d) {
-      int64_t offset = tile.offset(reg)[d];
-      if (static_cast<int>(d) == view.unitStride) {
-        constant = offset * bytes;
-      } else if (offset) {
-        Value &row = rows[{d, offset}];
-        if (!row)
-          row = b.create<arith::MulIOp>(view.strides[d], e.i64(offset * bytes));
-        at = b.create<arith::AddIOp>(at, row);
-      }
-    }
-    return {at, constant};
-  }
-};
+/// What stands outside the view, as memory has it.
+Value ThreadEmitter::paddingOf(tile::LoadOp op) {
+  Type element = typeOf(op).getElementType(), memory = memoryType(element);
+  if (op.getPadding())
+    return toMemory(b_, scalar(op.getPadding()), element);
+  return llvm::isa<FloatType>(memory) ? constantLike(b_, memory, 0) : constantBits(b_, memory, 0);
+}
 
 void ThreadEmitter::emitLoad(tile::LoadOp op) {
+  if (auto reason = op->getAttrOfType<StringAttr>(notAsyncAttr))
+    remark(op.getLoc(), "load does not run ahead of its loop: " + reason.str());
+  if (std::shared_ptr<UnalignedLoad> load = startUnalignedLoad(op))
+    return finishUnalignedLoad(*load);
   const Distribution &tile = distribution(op);
   Access access(*this, op.getView(), op.getOffsets(), tile);
   AccessWidth width = widthOf(op.getView(), op.getOffsets(), tile);
-  if (auto reason = op->getAttrOfType<StringAttr>(notAsyncAttr))
-    remark(op.getLoc(), "load does not run ahead of its loop: " + reason.str());
   Type element = access.view.element, memory = memoryType(element), moved = accessType(memory, width.elements);
-  Value padding = op.getPadding() ? toMemory(b_, scalar(op.getPadding()), element)
-                  : llvm::isa<FloatType>(memory) ? constantLike(b_, memory, 0)
-                                                 : constantBits(b_, memory, 0);
+  Value padding = paddingOf(op);
   if (width.elements > 1)
     padding = b_.create<vector::SplatOp>(moved, padding);
   Registers values(tile.registers());
@@ -127,13 +93,88 @@ void ThreadEmitter::emitLoad(tile::LoadOp op) {
     // Past the tile's edge is memory of another instance, which may be writing it.
     Value mask = isWritten(op.getView()) ? both(access.mask(reg), holdsElement(tile, reg)) : access.mask(reg);
     Value raw = loadGlobal(moved, address, constant, mask, padding);
-    for (int64_t i = 0; i < width.elements; ++i) {
-      Value one = width.elements == 1 ? raw : b_.create<vector::ExtractOp>(raw, i).getResult();
-      values[reg + i] = fromMemory(b_, one, element);
-    }
+    loaded_[op].push_back(raw);
+    unpack(raw, element, MutableArrayRef<Value>(values).slice(reg, width.elements));
   }
   registers(op) = std::move(values);
   tellAccess(op, "load", access, width);
+}
+
+/// What one access brought in, as registers have it. Two bf16 are the halves of a word: a shift makes an f32 of the one,
+/// a mask of the other, where taking the word apart first would cost another instruction. Not in kernels that only stream
+/// through memory: there the assembler then issues loads later than it otherwise does, which costs more.
+void ThreadEmitter::unpack(Value raw, Type element, MutableArrayRef<Value> values) {
+  auto type = llvm::dyn_cast<VectorType>(raw.getType());
+  if (!type) {
+    values[0] = fromMemory(b_, raw, element);
+    return;
+  }
+  if (!element.isBF16() || !hasReductions(kernel_)) {
+    for (auto [i, value] : llvm::enumerate(values))
+      value = fromMemory(b_, b_.create<vector::ExtractOp>(raw, static_cast<int64_t>(i)), element);
+    return;
+  }
+  Value words = b_.create<vector::BitCastOp>(VectorType::get({type.getNumElements() / 2}, b_.getI32Type()), raw);
+  for (size_t i = 0; i < values.size(); i += 2) {
+    Value word = b_.create<vector::ExtractOp>(words, static_cast<int64_t>(i / 2));
+    values[i] = b_.create<arith::BitcastOp>(b_.getF32Type(), b_.create<arith::ShLIOp>(word, i32(16)));
+    values[i + 1] = b_.create<arith::BitcastOp>(b_.getF32Type(), b_.create<arith::AndIOp>(word, i32(0xffff0000)));
+  }
+}
+
+/// The words of the load, each combined with a zero that nobody but the hardware knows to be one (what a lane gets from
+/// itself by a shuffle is what it had): neither LLVM nor the assembler can tell that what is computed from them is what
+/// was computed before, and keep that in registers.
+LogicalResult ThreadEmitter::emitAgain(AgainOp op) {
+  auto found = loaded_.find(op.getValue());
+  if (found == loaded_.end())
+    return op.emitOpError("is not of a tile that was loaded into registers");
+  const Distribution &tile = distribution(op);
+  Type element = typeOf(op).getElementType();
+  Value known = toBits(*llvm::find_if(registers(op.getAfter()), [](Value value) { return bool(value); }));
+  if (known.getType().isInteger(64))
+    known = b_.create<arith::TruncIOp>(b_.getI32Type(), known);
+  known = b_.create<arith::XOrIOp>(known, threadId_); // of a value that all lanes have in common it would know
+  Value lane = b_.create<arith::AndIOp>(threadId_, i32(31));
+  Value zero = b_.create<arith::XOrIOp>(known, shuffle(ShuffleMode::idx, known, lane));
+  Registers values(tile.registers());
+  int reg = 0;
+  for (Value raw : found->second) {
+    while (!tile.exists(reg))
+      ++reg;
+    auto type = llvm::dyn_cast<VectorType>(raw.getType());
+    int64_t count = type ? type.getNumElements() : 1, bytes = count * byteSize(memoryType(element));
+    if (type && bytes % 4 == 0) {
+      auto words = VectorType::get({bytes / 4}, b_.getI32Type());
+      Value hidden = b_.create<arith::XOrIOp>(b_.create<vector::BitCastOp>(words, raw),
+                                              b_.create<vector::SplatOp>(words, zero));
+      raw = b_.create<vector::BitCastOp>(type, hidden);
+    }
+    unpack(raw, element, MutableArrayRef<Value>(values).slice(reg, count));
+    reg += static_cast<int>(count);
+  }
+  registers(op) = std::move(values);
+  return success();
+}
+
+/// Where values are computed again so that more blocks fit on a multiprocessor, the assembler is told how many: those for
+/// which there are registers for the words that wait, and some to compute with.
+void ThreadEmitter::limitRegisters() {
+  constexpr int64_t ofMultiprocessor = 65536, toComputeWith = 20, least = 40;
+  llvm::SmallPtrSet<Operation *, 4> loads;
+  kernel_.walk([&](AgainOp again) { loads.insert(again.getValue().getDefiningOp()); });
+  int64_t words = 0;
+  for (Operation *load : loads)
+    for (Value raw : loaded_.lookup(load->getResult(0))) {
+      auto type = llvm::dyn_cast<VectorType>(raw.getType());
+      int64_t elements = type ? type.getNumElements() : 1;
+      words += llvm::divideCeil(elements * byteSize(getElementTypeOrSelf(raw.getType())), 4);
+    }
+  if (!words)
+    return;
+  int64_t registers = std::max(least, static_cast<int64_t>(llvm::alignTo(words + toComputeWith, 8)));
+  if (int64_t blocks = ofMultiprocessor / (registers * options_.threads); blocks > 1)
+    function_->setAttr(minimumBlocksAttr, b_.getI64IntegerAttr(std::min<int64_t>(blocks, 32)));
 }
 
 void ThreadEmitter::emitStore(tile::StoreOp op) {
@@ -142,6 +183,10 @@ void ThreadEmitter::emitStore(tile::StoreOp op) {
   const Distribution &tile = distribution(op.getValue());
   Access access(*this, op.getView(), op.getOffsets(), tile);
   AccessWidth width = widthOf(op.getView(), op.getOffsets(), tile);
+  if (canBeUnaligned(access.view, tile) && prefersUnaligned(op, width.elements)) {
+    emitUnalignedStore(op, access);
+    return tellUnaligned(op, "store", width);
+  }
   Type element = access.view.element, moved = accessType(memoryType(element), width.elements);
   Value owner = isOwner(tile);
   const Registers &values = registers(op.getValue());

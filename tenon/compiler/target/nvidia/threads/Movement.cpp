@@ -17,8 +17,10 @@ namespace {
 /// How an element lies in shared memory: as in a view, so that 16-bit floats take 16 bits.
 Type stagedType(Type element) { return memoryType(element); }
 
+} // namespace
+
 /// The dimension along which both sides have the longest runs; the last one when they do not care.
-int64_t fastestFor(const Distribution &from, const Distribution &to) {
+int64_t ThreadEmitter::fastestFor(const Distribution &from, const Distribution &to) {
   int64_t best = from.rank() - 1;
   auto runs = [&](int64_t d) { return from.consecutive(d) + to.consecutive(d); };
   for (int64_t d = from.rank() - 1; d >= 0; --d)
@@ -26,8 +28,6 @@ int64_t fastestFor(const Distribution &from, const Distribution &to) {
       best = d;
   return best;
 }
-
-} // namespace
 
 ThreadEmitter::Staged ThreadEmitter::planStaging(ArrayRef<int64_t> shape, Type element, int64_t fastest, bool padded) {
   Staged staged;
@@ -76,14 +76,16 @@ Value ThreadEmitter::stagedBase(const Staged &staged, const Distribution &tile) 
     Value part = b_.create<arith::MulIOp>(threadCoords(tile)[d], i32(staged.strides[d]));
     sum = sum ? b_.create<arith::AddIOp>(sum, part).getResult() : part;
   }
-  return sum ? sum : i32(0);
+  if (!sum || !staged.ofGroup)
+    return sum ? sum : staged.ofGroup ? staged.ofGroup : i32(0);
+  return b_.create<arith::AddIOp>(sum, staged.ofGroup);
 }
 
 void ThreadEmitter::writeStaged(const Staged &staged, Value value, ArrayRef<int64_t> origin, int group) {
   const Distribution &tile = distribution(value);
   int64_t width = stagedWidth(staged, tile, origin);
   Type memory = stagedType(staged.element), moved = width == 1 ? memory : VectorType::get({width}, memory);
-  Value base = stagedBase(staged, tile), owner = isOwner(tile, /*ofBlock=*/true);
+  Value base = stagedBase(staged, tile), owner = isOwner(tile, /*ofBlock=*/true, bool(staged.ofGroup));
   for (int reg = 0; reg < tile.registers(); reg += static_cast<int>(width)) {
     if (!tile.exists(reg))
       continue;
@@ -179,18 +181,24 @@ bool crossesBlocks(const Distribution &from, const Distribution &to) {
 
 } // namespace
 
-void ThreadEmitter::emitConvert(ConvertOp op) {
-  const Distribution &from = distribution(op.getValue()), &to = distribution(op);
+bool ThreadEmitter::sameThreads(const Distribution &a, const Distribution &b) {
   auto steps = [](const Distribution &tile) {
     SmallVector<std::tuple<int, int64_t, int64_t>> list;
     for (const Distribution::ThreadBit &bit : tile.threadBits())
       list.push_back({bit.bit, bit.dim, bit.step});
     return list;
   };
-  if (steps(from) == steps(to)) { // the same threads, other register numbers
+  return steps(a) == steps(b);
+}
+
+void ThreadEmitter::emitConvert(ConvertOp op) {
+  const Distribution &from = distribution(op.getValue()), &to = distribution(op);
+  if (sameThreads(from, to)) { // other register numbers
     relabel(op.getValue(), op, [](const Coords &at) { return at; });
     return;
   }
+  if (emitGroupExchange(op))
+    return;
   int64_t mark = markShared(), fastest = fastestFor(from, to);
   Staged staged = planStaging(from.shape(), typeOf(op).getElementType(), fastest, /*padded=*/true);
   Coords origin(from.rank(), 0);

@@ -130,6 +130,7 @@ void ThreadEmitter::orderIterations(Block &body) {
 
 void ThreadEmitter::blockBarrier() {
   if (options_.cluster > 1) {
+    joinCluster();
     b_.create<ClusterArriveOp>();
     b_.create<ClusterWaitOp>();
   } else if (options_.threads == 32) {

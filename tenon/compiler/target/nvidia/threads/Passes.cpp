@@ -9,8 +9,12 @@ void registerThreadPasses() {
   mlir::registerPass([] { return createRelaxPrecisionPass(); });
   mlir::registerPass([] { return createChooseInstructionsPass(); });
   mlir::registerPass([] { return createChooseLayoutsPass(); });
+  mlir::registerPass([] { return createRecomputePass(); });
   mlir::registerPass([] { return createPipelineLoadsPass(); });
   mlir::registerPass([] { return createInsertBarriersPass(); });
+  mlir::registerPass([] { return createShortenLivesPass(); });
+  mlir::registerPass([] { return createSinkToUsesPass(); });
+  mlir::registerPass([] { return createEarlyLoadsPass(); });
 }
 
 } // namespace tenon::nvidia

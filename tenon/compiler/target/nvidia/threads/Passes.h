@@ -15,12 +15,14 @@ inline constexpr llvm::StringLiteral workersAttr = "nvidia.workers";
 struct LayoutOptions {
   int64_t warps = 4;
   int64_t cluster = 1;
+  bool groupExchange = true; ///< beside dots on warpgroups, each of these has all of a small tile
 };
 
 /// What instruction selection may choose from.
 struct InstructionOptions {
   bool hasWarpgroups = true; ///< sm_90a
   int64_t warps = 4;         ///< that hold tiles
+  bool bulkStores = true;    ///< stores by the tensor memory accelerator too
 };
 
 /// Marks dots that run on warpgroups, and loads and stores that are bulk copies (ChooseInstructions.h).
@@ -29,10 +31,22 @@ std::unique_ptr<mlir::Pass> createChooseInstructionsPass(const InstructionOption
 std::unique_ptr<mlir::Pass> createRelaxPrecisionPass();
 /// Gives every tile type its layout, and puts nvidia.convert where an op's operands do not agree.
 std::unique_ptr<mlir::Pass> createChooseLayoutsPass(const LayoutOptions &options = {});
+/// Moves small loads from behind a loop of dots to in front of it.
+std::unique_ptr<mlir::Pass> createEarlyLoadsPass();
+/// Values that live across a reduction and are cheap to compute from narrower loaded ones are computed again after it.
+std::unique_ptr<mlir::Pass> createRecomputePass();
 /// Marks the loads of loops that become asynchronous copies (PipelineLoads.h).
 std::unique_ptr<mlir::Pass> createPipelineLoadsPass(int64_t stages = 3, int architecture = 90);
 /// On thread functions: a barrier between conflicting accesses of shared memory.
 std::unique_ptr<mlir::Pass> createInsertBarriersPass();
+
+/// On thread functions without matrix instructions: pure operations right in front of their first use.
+std::unique_ptr<mlir::Pass> createShortenLivesPass();
+/// On thread functions: computes values where they are used, so that fewer are alive.
+std::unique_ptr<mlir::Pass> createSinkToUsesPass();
+/// On simplified Tile IR, before the launch is planned: where memory decides how long a program instance takes, a counter
+/// from which blocks take the next one (Schedule.cpp).
+void countInstances(mlir::ModuleOp module, const std::string &architecture);
 
 /// For tenon-opt.
 void registerThreadPasses();

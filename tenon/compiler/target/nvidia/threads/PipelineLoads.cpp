@@ -200,7 +200,7 @@ void markAsyncLoads(func::FuncOp kernel, int64_t stages, int architecture) {
     load->removeAttr(notAsyncAttr);
     Operation *other = nullptr;
     SmallVector<DotUse> uses = dotUses(load, other);
-    if (uses.empty() || load->hasAttr(bulkAttr) || !load->getParentOfType<scf::ForOp>())
+    if (uses.empty() || load->hasAttr(bulkAttr) || load->hasAttr(aheadAttr) || !load->getParentOfType<scf::ForOp>())
       return;
     std::string reason = stages < 2 ? "there is one stage only" : refuse(load, uses, other, architecture, divisibility);
     OpBuilder b(load);

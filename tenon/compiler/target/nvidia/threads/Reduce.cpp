@@ -128,15 +128,6 @@ void ThreadEmitter::emitReduce(tile::ReduceOp op) {
   }
 }
 
-/// Bytes that each value takes in an exchange.
-static int64_t slotBytesOf(ArrayRef<SmallVector<Value>> lists) {
-  for (const auto &list : lists)
-    for (Value value : list)
-      if (value.getType().getIntOrFloatBitWidth() == 64)
-        return 8;
-  return 4;
-}
-
 Value ThreadEmitter::toBits(Value value) {
   Type type = value.getType();
   if (type.isF64())
@@ -161,7 +152,7 @@ Value ThreadEmitter::fromBits(Value bits, Type type) {
 /// all get the same bits. Lanes hold different rows: a slot has 32 places.
 void ThreadEmitter::combineAcrossWarps(MutableArrayRef<SmallVector<Value>> lists, ArrayRef<int> bits,
                                        CombineLists combine) {
-  int64_t warps = options_.threads / 32, mark = markShared(), slotBytes = slotBytesOf(lists);
+  int64_t warps = options_.threads / 32, mark = markShared(), slotBytes = exchangedBytes(lists);
   int64_t perWarp = 0;
   for (const auto &list : lists)
     perWarp += static_cast<int64_t>(list.size()) * 32 * slotBytes;
@@ -203,75 +194,6 @@ void ThreadEmitter::combineAcrossWarps(MutableArrayRef<SmallVector<Value>> lists
   }
   std::copy(sums.begin(), sums.end(), lists.begin());
   releaseShared(mark);
-}
-
-/// The same across the blocks of a cluster: each block leaves its values in its own shared memory, and all read the
-/// others' there. Threads that differ only in bits of `same` hold the same values by now: one of them writes. The windows
-/// are used for nothing else, so that one cluster barrier is enough, and one more before a loop comes round again or a
-/// block ends (its memory must be there as long as others read it).
-void ThreadEmitter::combineAcrossBlocks(MutableArrayRef<SmallVector<Value>> lists, ArrayRef<int> bits, int64_t same,
-                                        CombineLists combine) {
-  int64_t count = 0, slotBytes = slotBytesOf(lists), lines = options_.threads;
-  for (const auto &list : lists)
-    count += static_cast<int64_t>(list.size());
-  // The line's number: the other bits of the thread's.
-  Value line = i32(0);
-  int place = 0;
-  for (int bit = 0; (int64_t(1) << bit) < options_.threads; ++bit) {
-    if (same >> bit & 1) {
-      lines /= 2;
-      continue;
-    }
-    Value one = b_.create<arith::AndIOp>(b_.create<arith::ShRUIOp>(threadId_, i32(bit)), i32(1));
-    line = b_.create<arith::OrIOp>(line, b_.create<arith::ShLIOp>(one, i32(place++)));
-  }
-  Value writes = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, b_.create<arith::AndIOp>(threadId_, i32(same)),
-                                          i32(0));
-  int64_t perSlot = lines * slotBytes;
-  SharedWindow window;
-  window.begin = allocateShared(count * perSlot);
-  window.end = neverReleased_ = window.begin + count * perSlot;
-  int write = newGroup();
-  if (b_.getInsertionBlock()->getParentOp() != function_) { // in a loop or branch: others may still read the last values
-    b_.create<ClusterArriveOp>();
-    b_.create<ClusterWaitOp>();
-  }
-  Value mine = b_.create<arith::MulIOp>(line, i32(slotBytes));
-  int64_t at = window.begin;
-  for (const auto &list : lists)
-    for (Value value : list) {
-      storeShared(toBits(value), mine, at, writes, window, write);
-      at += perSlot;
-    }
-  b_.create<ClusterArriveOp>();
-  b_.create<ClusterWaitOp>();
-  readsOtherBlocks_ = true;
-  int64_t mask = 0;
-  for (int bit : bits)
-    mask |= int64_t(1) << bit;
-  Value first = b_.create<arith::AndIOp>(clusterRank_, i32(~mask & (options_.cluster - 1)));
-  SmallVector<SmallVector<Value>> sums(lists.size());
-  for (int64_t number = 0; number < (int64_t(1) << bits.size()); ++number) {
-    int64_t step = 0;
-    for (size_t i = 0; i < bits.size(); ++i)
-      if (number >> i & 1)
-        step |= int64_t(1) << bits[i];
-    Value rank = step ? b_.create<arith::OrIOp>(first, i32(step)).getResult() : first;
-    Value base = b_.create<MapSharedOp>(b_.getI32Type(), mine, rank);
-    int64_t from = window.begin;
-    for (size_t i = 0; i < lists.size(); ++i) {
-      SmallVector<Value> values;
-      for (Value value : lists[i]) {
-        Type bitsType = value.getType().getIntOrFloatBitWidth() == 64 ? b_.getI64Type() : b_.getI32Type();
-        Value raw = b_.create<LoadOp>(bitsType, Space::cluster, base, static_cast<uint32_t>(from), Value(), Value(),
-                                      DenseI64ArrayAttr(), IntegerAttr(), /*streaming=*/false);
-        values.push_back(fromBits(raw, value.getType()));
-        from += perSlot;
-      }
-      sums[i] = sums[i].empty() ? values : combine(sums[i], values);
-    }
-  }
-  std::copy(sums.begin(), sums.end(), lists.begin());
 }
 
 } // namespace tenon::nvidia

@@ -101,10 +101,6 @@ void ThreadEmitter::planRings() {
                  (ring->stages == 1 ? " slot" : " slots") + " of shared memory" +
                  (transfer.isShared ? ", each of " + std::to_string(options_.sharers) + " blocks a part for all" : ""));
   }
-  for (auto &ring : rings_) {
-    ring->full = allocateShared(16 * ring->stages);
-    ring->empty = ring->full + 8 * ring->stages;
-  }
 }
 
 int ThreadEmitter::tensorMap(Value view, ArrayRef<int64_t> dims, ArrayRef<int64_t> box, int64_t swizzleBytes) {
@@ -145,6 +141,10 @@ Value ThreadEmitter::boxCoordinate(Value offset) {
 
 /// By thread 0, before anybody uses them.
 void ThreadEmitter::initialiseRings() {
+  for (auto &ring : rings_) { // behind everything that has to begin at a multiple of more
+    ring->full = allocateShared(16 * ring->stages);
+    ring->empty = ring->full + 8 * ring->stages;
+  }
   Value isFirst = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(0));
   auto only = b_.create<scf::IfOp>(isFirst);
   {
@@ -156,6 +156,8 @@ void ThreadEmitter::initialiseRings() {
         int64_t groups = options_.threads / 128 * (ring->isShared ? options_.sharers : 1);
         b_.create<MbarrierInitOp>(i32(ring->empty + 8 * stage), i32(groups));
       }
+    initialiseStagger();
+    initialiseSchedule();
     b_.create<FenceOp>(FenceKind::mbarrier_init);
     b_.create<FenceOp>(FenceKind::proxy_async);
   }
@@ -282,6 +284,8 @@ SmallVector<ThreadEmitter::Ring *> ThreadEmitter::ringsIn(Operation *op) {
 ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
   CarriedRings carried;
   carried.rings = ringsIn(loop);
+  if (!options_.steps.overlap)
+    return carried;
   for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
     auto dot = yielded.getDefiningOp<tile::DotOp>();
     bool onlyIt = dot && dot->hasAttr(warpgroupAttr) && dot->getBlock() == loop.getBody() && dot.getAcc() == argument &&

@@ -15,6 +15,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace tenon::nvidia {
@@ -23,8 +25,8 @@ namespace {
 constexpr int64_t registersOfBlock = 65536, mostRegisters = 255;
 /// A transfer's addresses and the rings' state, in one thread.
 constexpr int64_t producerRegisters = 40;
-/// Rows of tiles that are walked together, column by column: their operands stay in the L2 cache.
-constexpr int64_t rowsTogether = 8;
+/// About as many blocks as work at a time.
+constexpr double blocksTogether = 128;
 
 /// What each thread begins with, when the assembler may use all that a block has; registers come in eights.
 int64_t registersAtEntry(int64_t threads) { return std::min(registersOfBlock / threads / 8 * 8, mostRegisters); }
@@ -42,6 +44,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
     shared_ = sharedLoads(kernel_, options_.sharers);
   planRings();
   planBulkStores();
+  planGroupExchanges();
   Block &program = kernel_.getBody().front();
   tile::GridOp grid;
   SmallVector<Operation *> rest;
@@ -52,12 +55,14 @@ LogicalResult ThreadEmitter::emitSpecialised() {
       return failure();
     }
   }
+  planSchedule();
+  planStagger();
   initialiseRings();
   awaitEarlierLaunches();
 
   int64_t workers = options_.threads, threads = workers + producerThreads, entry = registersAtEntry(threads);
   int64_t forWorkers = (entry * threads - producerRegisters * producerThreads) / workers / 8 * 8;
-  bool moveRegisters = entry < forWorkers && forWorkers <= mostRegisters && entry < mostRegisters;
+  bool moveRegisters = options_.steps.registers && entry < forWorkers && forWorkers <= mostRegisters && entry < mostRegisters;
   Value isWorker = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, threadId_, i32(workers));
   auto roles = b_.create<scf::IfOp>(isWorker, /*withElseRegion=*/true);
   if (options_.sharers > 1) { // no block ends while others write its memory or arrive on its barriers
@@ -77,7 +82,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
       emitProducer(*op, slice);
     return success();
   };
-  if (failed(emitInstances(grid, produce)))
+  if (failed(emitInstances(grid, /*produces=*/true, produce)))
     return failure();
   b_.create<AllowNextLaunchOp>(); // all loads are under way: this block ends soon
 
@@ -92,7 +97,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
     settle();
     return success();
   };
-  if (failed(emitInstances(grid, work)))
+  if (failed(emitInstances(grid, /*produces=*/false, work)))
     return failure();
   if (!bulkStaging_.empty()) { // no block ends while its memory is read
     auto leader = b_.create<scf::IfOp>(warpgroupLeader());
@@ -103,7 +108,8 @@ LogicalResult ThreadEmitter::emitSpecialised() {
 }
 
 /// This block's: every grid_size-th, in an order that walks a few rows of tiles at a time.
-LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, llvm::function_ref<LogicalResult()> body) {
+LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
+                                           llvm::function_ref<LogicalResult()> body) {
   b_.setLoc(grid.getLoc());
   Value count;
   for (size_t axis = 0; axis < grid.getNumResults(); ++axis) {
@@ -116,6 +122,8 @@ LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, llvm::function_ref
     ring->slot = ring->phase = i32(0);
     ring->held = {};
   }
+  if (schedule_)
+    return emitTakenInstances(grid, count, carried, produces, body);
   SmallVector<Value> states;
   append(carried, states);
   Value first = b_.create<BlockIdOp>(b_.getI32Type()), step = b_.create<GridSizeOp>(b_.getI32Type());
@@ -128,6 +136,7 @@ LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, llvm::function_ref
   b_.setInsertionPointToStart(loop.getBody());
   ValueRange arguments = loop.getRegionIterArgs();
   take(carried, arguments);
+  isFirstInstance_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, loop.getInductionVar(), first);
   setGroupedInstance(grid, loop.getInductionVar());
   if (failed(body()))
     return failure();
@@ -146,6 +155,18 @@ Value ThreadEmitter::clustersAlong(tile::GridOp grid, size_t axis) {
   return b_.create<arith::DivUIOp>(extent, i32(options_.sharers));
 }
 
+/// Rows of tiles that are walked together, column by column: as many that what is worked on at a time is about as high
+/// as it is wide, and reads the least.
+int64_t ThreadEmitter::rowsTogether() {
+  ArrayRef<int64_t> largest;
+  kernel_.walk([&](tile::DotOp dot) {
+    if (dot->hasAttr(warpgroupAttr) && (largest.empty() || typeOf(dot).getNumElements() > largest[0] * largest[1]))
+      largest = typeOf(dot).getShape();
+  });
+  double ratio = largest.empty() ? 1 : static_cast<double>(largest[1]) / static_cast<double>(largest[0]);
+  return int64_t(1) << std::clamp<int64_t>(std::lround(std::log2(blocksTogether * ratio) / 2), 2, 5);
+}
+
 void ThreadEmitter::setGroupedInstance(tile::GridOp grid, Value number) {
   size_t rank = grid.getNumResults();
   auto extent = [&](size_t axis) { return clustersAlong(grid, axis); };
@@ -160,9 +181,10 @@ void ThreadEmitter::setGroupedInstance(tile::GridOp grid, Value number) {
     Value rows = extent(rank - 2), columns = extent(rank - 1), before;
     if (rank == 3)
       std::tie(before, number) = divide(number, b_.create<arith::MulIOp>(rows, columns));
-    auto [group, inGroup] = divide(number, b_.create<arith::MulIOp>(columns, i32(rowsTogether)));
-    Value first = b_.create<arith::MulIOp>(group, i32(rowsTogether));
-    Value height = b_.create<arith::MinUIOp>(b_.create<arith::SubIOp>(rows, first), i32(rowsTogether));
+    Value together = i32(options_.steps.order ? rowsTogether() : 1);
+    auto [group, inGroup] = divide(number, b_.create<arith::MulIOp>(columns, together));
+    Value first = b_.create<arith::MulIOp>(group, together);
+    Value height = b_.create<arith::MinUIOp>(b_.create<arith::SubIOp>(rows, first), together);
     auto [column, row] = divide(inGroup, height);
     ids = {b_.create<arith::AddIOp>(first, row), column};
     if (rank == 3)

@@ -42,11 +42,11 @@ bool isMadeOfMatrices(const Distribution &tile, int64_t rowDim, int64_t columnDi
 
 /// Every element once, as threads hold them.
 void ThreadEmitter::writeMatrix(Value value, Type element, const OperandTile &tile, int64_t begin, int64_t rowDim,
-                                int64_t columnDim, SharedWindow window, int group) {
+                                int64_t columnDim, SharedWindow window, int group, ColumnRange columns, Value slot) {
   const Distribution &matrix = distribution(value);
   int64_t bytes = tile.elementBytes;
-  if (options_.architecture >= 90 && isMadeOfMatrices(matrix, rowDim, columnDim, bytes))
-    return writeMatrices(value, element, tile, begin, rowDim, columnDim, window, group);
+  if (!slot && options_.architecture >= 90 && isMadeOfMatrices(matrix, rowDim, columnDim, bytes))
+    return writeMatrices(value, element, tile, begin, rowDim, columnDim, window, group, columns);
   int64_t width = std::min({16 / bytes, matrix.consecutive(columnDim), tile.columns & -tile.columns});
   Type memory = memoryType(element), moved = width == 1 ? memory : VectorType::get({width}, memory);
   // Bits of a thread's and a register's coordinates do not overlap, so that sums are xors and the chunk's place is the
@@ -60,11 +60,14 @@ void ThreadEmitter::writeMatrix(Value value, Type element, const OperandTile &ti
                                         b_.create<arith::AndIOp>(column, i32(15)));
   if (tile.panel)
     base = b_.create<arith::AddIOp>(base, panelStart(tile, column));
+  if (slot)
+    base = b_.create<arith::AddIOp>(base, slot);
   Value owner = isOwner(matrix);
   for (int reg = 0; reg < matrix.registers(); reg += static_cast<int>(width)) {
-    if (!matrix.exists(reg))
+    if (!matrix.exists(reg) || !columns.contains(matrix.offset(reg)[columnDim]))
       continue;
-    int64_t rowOffset = matrix.offset(reg)[rowDim], columnOffset = matrix.offset(reg)[columnDim] * bytes;
+    int64_t rowOffset = matrix.offset(reg)[rowDim];
+    int64_t columnOffset = (matrix.offset(reg)[columnDim] - columns.begin) * bytes;
     int64_t panelOffset = 0;
     if (tile.panel) {
       panelOffset = columnOffset / tile.panel * tile.panelSize();
@@ -81,7 +84,7 @@ void ThreadEmitter::writeMatrix(Value value, Type element, const OperandTile &ti
 
 /// The same by stmatrix, four matrices of 8 x 8 at a time: lane l points at row l % 16 and the chunk l / 16.
 void ThreadEmitter::writeMatrices(Value value, Type element, const OperandTile &tile, int64_t begin, int64_t rowDim,
-                                  int64_t columnDim, SharedWindow window, int group) {
+                                  int64_t columnDim, SharedWindow window, int group, ColumnRange columns) {
   const Distribution &matrix = distribution(value);
   auto masked = [&](Value number, int64_t bits) -> Value { return b_.create<arith::AndIOp>(number, i32(bits)); };
   Value lane = masked(threadId_, 31);
@@ -95,9 +98,10 @@ void ThreadEmitter::writeMatrices(Value value, Type element, const OperandTile &
   Type two = VectorType::get({2}, memoryType(element)), word = VectorType::get({1}, b_.getI32Type());
   VectorType four = VectorType::get({4}, b_.getI32Type());
   for (int reg = 0; reg < matrix.registers(); reg += 8) {
-    if (!matrix.exists(reg))
+    if (!matrix.exists(reg) || !columns.contains(matrix.offset(reg)[columnDim]))
       continue;
-    int64_t rowOffset = matrix.offset(reg)[rowDim], byteOffset = matrix.offset(reg)[columnDim] * tile.elementBytes;
+    int64_t rowOffset = matrix.offset(reg)[rowDim];
+    int64_t byteOffset = (matrix.offset(reg)[columnDim] - columns.begin) * tile.elementBytes;
     int64_t before = 0;
     if (tile.panel) {
       before = byteOffset / tile.panel * tile.panelSize();

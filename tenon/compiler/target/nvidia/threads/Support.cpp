@@ -85,12 +85,14 @@ Value ThreadEmitter::holdsElement(const Distribution &tile, int reg) {
   return holds;
 }
 
-Value ThreadEmitter::isOwner(const Distribution &tile, bool ofBlock) {
+Value ThreadEmitter::isOwner(const Distribution &tile, bool ofBlock, bool ofGroup) {
   int64_t threadMask = 0, blockMask = 0;
   for (const Distribution::ThreadBit &bit : tile.threadBits())
     if (bit.dim < 0)
       (bit.bit >= Distribution::blockBit ? blockMask : threadMask) |=
           int64_t(1) << (bit.bit >= Distribution::blockBit ? bit.bit - Distribution::blockBit : bit.bit);
+  if (ofGroup)
+    threadMask &= 127;
   auto isZero = [&](Value value, int64_t mask) -> Value {
     if (!mask)
       return {};

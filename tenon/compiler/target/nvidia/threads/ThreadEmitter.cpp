@@ -2,6 +2,7 @@
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "tenon/compiler/lower/KernelInfo.h"
+#include "tenon/compiler/target/nvidia/threads/Ahead.h"
 #include "tenon/compiler/target/nvidia/threads/Pipeline.h"
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
@@ -49,9 +50,12 @@ LogicalResult ThreadEmitter::run() {
     clusterRank_ = b_.create<ClusterRankOp>(b_.getI32Type());
   // A value every thread computes once from its own number goes before this.
   prologueEnd_ = b_.create<arith::ConstantIntOp>(0, 1);
+  if (options_.cluster > 1 && canSendAcrossBlocks())
+    prepareSending();
   bindArguments();
   if (failed(isSpecialised(kernel_) ? emitSpecialised() : emitProgram()))
     return failure();
+  joinCluster();
   if (readsOtherBlocks_) { // no block ends while another may read its memory
     b_.create<ClusterArriveOp>();
     b_.create<ClusterWaitOp>();
@@ -64,6 +68,7 @@ LogicalResult ThreadEmitter::run() {
     function_->setAttr(workersAttr, b_.getI64IntegerAttr(options_.threads));
     function_->setAttr(tensorMapsAttr, b_.getI64IntegerAttr(tensorMaps_.size()));
   }
+  limitRegisters();
   function_->setAttr(clusterAttr, b_.getI64IntegerAttr(options_.cluster * options_.sharers));
   function_->setAttr(sharedBytesAttr, b_.getI64IntegerAttr(peakShared_));
   return success();
@@ -124,7 +129,7 @@ LogicalResult ThreadEmitter::emitBlock(Block &block) {
 
 /// With what rings and dots under way need before and after it.
 LogicalResult ThreadEmitter::emitInOrder(Operation &op) {
-  if (rings_.empty())
+  if (rings_.empty() && underWay_.empty())
     return emitOp(op);
   settleFor(op);
   for (auto &ring : rings_)
@@ -148,6 +153,8 @@ LogicalResult ThreadEmitter::emitInOrder(Operation &op) {
 
 LogicalResult ThreadEmitter::emitOp(Operation &op) {
   b_.setLoc(op.getLoc());
+  if (llvm::isa<scf::ForOp, scf::IfOp>(op))
+    joinCluster();
   orderGlobal(&op);
   if (auto load = llvm::dyn_cast<tile::LoadOp>(op); load && load->hasAttr(bulkAttr)) {
     for (auto &ring : rings_)
@@ -157,7 +164,7 @@ LogicalResult ThreadEmitter::emitOp(Operation &op) {
     return success();
   }
   bool movesTile = llvm::isa<tile::TransposeOp, tile::ReshapeOp, ConvertOp>(op);
-  if (op.hasAttr(asyncAttr) || (movesTile && isAsync(op.getOperand(0)))) {
+  if (op.hasAttr(asyncAttr) || op.hasAttr(aheadAttr) || (movesTile && isAsync(op.getOperand(0)))) {
     async_.insert(op.getResult(0)); // only dots read it, where it lies
     return success();
   }
@@ -179,6 +186,7 @@ LogicalResult ThreadEmitter::emitOp(Operation &op) {
         return success();
       })
       .Case<tile::LoadOp>([&](auto load) { return emitLoad(load), success(); })
+      .Case<AgainOp>([&](auto again) { return emitAgain(again); })
       .Case<tile::StoreOp>([&](auto store) { return emitStore(store), success(); })
       .Case<tile::GatherOp>([&](auto gather) { return emitGather(gather), success(); })
       .Case<tile::ScatterOp>([&](auto scatter) { return emitScatter(scatter), success(); })
@@ -394,6 +402,9 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
   std::unique_ptr<Pipeline> pipeline = planPipeline(loop);
   if (pipeline)
     startPipeline(*pipeline);
+  std::unique_ptr<Ahead> ahead = planAhead(loop);
+  if (ahead)
+    startAhead(*ahead);
   SmallVector<Value> inits;
   for (Value init : loop.getInitArgs())
     flatten(init, inits);
@@ -413,6 +424,9 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
   }
   if (pipeline)
     inits.push_back(i32(0));
+  if (ahead)
+    inits.push_back(i32(0));
+  awaitTurn(loop);
   auto lowered = b_.create<scf::ForOp>(scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
                                        scalar(loop.getStep()), inits);
   scalars_[loop.getInductionVar()] = lowered.getInductionVar();
@@ -428,9 +442,16 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     orderIterations(*loop.getBody());
     Value nextSlot;
     if (pipeline)
-      nextSlot = enterIteration(*pipeline, lowered.getInductionVar(), lowered.getRegionIterArgs().back());
+      nextSlot = enterIteration(*pipeline, lowered.getInductionVar(),
+                                lowered.getRegionIterArgs().drop_back(ahead ? 1 : 0).back());
+    Value slotAhead = ahead ? lowered.getRegionIterArgs().back() : Value();
+    if (ahead)
+      enterAhead(*ahead, slotAhead);
     if (failed(emitBlock(*loop.getBody())))
       return failure();
+    if (ahead)
+      slotAhead = leaveAhead(*ahead, lowered.getInductionVar(), slotAhead);
+    passTurn(loop);
     if (llvm::any_of(underWay_, [&](Value tile) { return !llvm::is_contained(rings.dots, tile.getDefiningOp()); }))
       settle();
     SmallVector<Value> next;
@@ -439,6 +460,8 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     append(rings, next);
     if (pipeline)
       next.push_back(nextSlot);
+    if (ahead)
+      next.push_back(slotAhead);
     b_.setInsertionPointToEnd(lowered.getBody());
     if (!lowered.getBody()->empty() && llvm::isa<scf::YieldOp>(lowered.getBody()->back()))
       lowered.getBody()->back().erase();

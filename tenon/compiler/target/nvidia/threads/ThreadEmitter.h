@@ -10,11 +10,13 @@
 #include "tenon/compiler/target/nvidia/threads/Divisibility.h"
 #include "tenon/compiler/target/nvidia/threads/DotPlan.h"
 #include "tenon/compiler/target/nvidia/threads/Layouts.h"
+#include "tenon/compiler/target/nvidia/threads/Steps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,7 @@
 ///
 /// The pieces, one file each: ThreadEmitter.cpp (program, control flow, element-wise), Memory.cpp (loads and stores),
 /// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp
-/// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, Scan.cpp, Dot.cpp, WarpgroupDot.cpp, MatrixDot.cpp and
+/// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, ClusterReduce.cpp, Scan.cpp, Dot.cpp, WarpgroupDot.cpp, MatrixDot.cpp and
 /// PlainDot.cpp (dots), Pipeline.cpp (loads that run ahead of their loop), Roles.cpp and Rings.cpp (loads by a warp of
 /// their own), BulkStore.cpp.
 namespace tenon::nvidia {
@@ -38,6 +40,8 @@ struct ThreadOptions {
   int64_t stages = 3;    ///< buffers of a loop's asynchronous loads; 0 and 1: none (bulk copies have one at least)
   int64_t sharers = 1;   ///< blocks of a cluster that share loads, each with an instance of its own
   bool keepOperands = true; ///< a dot's operand that a loop does not change stays in shared memory
+  int64_t stagger = 0;      ///< iterations by which warpgroups begin one after the other; 0: they begin together
+  Steps steps = {};
 };
 
 /// Threads of a block that load for the others, where loads have a warp of their own: a warpgroup, which can give
@@ -64,11 +68,20 @@ struct SharedWindow {
   int64_t begin = 0, end = 0;
 };
 
+/// Some of a matrix' columns, whole panels of them: what is written goes where the first of them would begin.
+struct ColumnRange {
+  int64_t begin = 0, end = std::numeric_limits<int64_t>::max();
+  bool contains(int64_t column) const { return begin <= column && column < end; }
+};
+
 /// A partial result of a reduction or scan: a value per operand, and whether there is anything in it (null: always).
 struct Partial {
   llvm::SmallVector<mlir::Value> values;
   mlir::Value filled;
 };
+
+/// Bytes that each value takes in an exchange.
+int64_t exchangedBytes(llvm::ArrayRef<llvm::SmallVector<mlir::Value>> lists);
 
 /// Whether a dot runs on the matrix units (mma.sync); otherwise each thread multiplies and adds.
 bool usesMatrixUnit(tile::DotOp dot);
@@ -88,6 +101,12 @@ struct AccessWidth {
 };
 AccessWidth accessWidth(mlir::Value view, mlir::ValueRange offsets, llvm::ArrayRef<int64_t> shape,
                         Divisibility &divisibility);
+
+/// Elements of 16 bytes, if accesses of that many can be made at any address (Unaligned.cpp), and whether a load or a
+/// store whose known alignment gives it accesses of `width` elements should be.
+std::optional<int64_t> unalignedWidth(mlir::Value view, llvm::ArrayRef<int64_t> shape);
+bool prefersUnaligned(tile::LoadOp load, int64_t width);
+bool prefersUnaligned(tile::StoreOp store, int64_t width);
 
 /// Whether two views may have memory in common, as far as the launch checks it.
 bool mayOverlap(mlir::func::FuncOp kernel, mlir::Value a, mlir::Value b);
@@ -132,8 +151,26 @@ private:
 
   //--- Loads and stores (Memory.cpp) ---
   void emitLoad(tile::LoadOp op);
+  mlir::Value paddingOf(tile::LoadOp op);
+  mlir::LogicalResult emitAgain(AgainOp op);
+  void unpack(mlir::Value raw, mlir::Type element, llvm::MutableArrayRef<mlir::Value> values);
+  void limitRegisters();
   void emitStore(tile::StoreOp op);
   struct Access;
+  struct Unaligned; ///< Unaligned.cpp
+  struct UnalignedLoad;
+  /// A load in two steps, between which others may be started; null where it is no unaligned one.
+  /// `isInside`: nothing of it is checked, isWellInside() having been.
+  std::shared_ptr<UnalignedLoad> startUnalignedLoad(tile::LoadOp op, bool isInside = false);
+  std::shared_ptr<UnalignedLoad> startUnalignedLoad(tile::LoadOp op, std::unique_ptr<Access> access,
+                                                    mlir::Value padding, bool isInside);
+  /// Whether a load's tile is inside the view, and the words that cover it inside the view's memory; i1, the same for
+  /// all threads.
+  mlir::Value isWellInside(tile::LoadOp op);
+  void finishUnalignedLoad(UnalignedLoad &load);
+  void loadCut(UnalignedLoad &load, mlir::Value anySlow, llvm::SmallVectorImpl<mlir::Value> &loaded);
+  void emitUnalignedStore(tile::StoreOp op, Access &access);
+  void tellUnaligned(mlir::Operation *op, const char *what, const AccessWidth &width);
   AccessWidth widthOf(mlir::Value view, mlir::ValueRange offsets, const Distribution &tile);
   mlir::Value packMemory(llvm::ArrayRef<mlir::Value> values, mlir::Type element, mlir::Type moved);
   void tellAccess(mlir::Operation *op, const char *what, const Access &access, const AccessWidth &width);
@@ -179,6 +216,7 @@ private:
     llvm::SmallVector<int64_t> strides; ///< bytes, per dimension
     int64_t fastest;                    ///< the dimension whose elements are neighbours
     mlir::Type element;
+    mlir::Value ofGroup = {};           ///< i32: where this warpgroup's own copy begins; null: there is one
   };
   Staged planStaging(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t fastest, bool padded);
   int64_t stagedWidth(const Staged &staged, const Distribution &tile, llvm::ArrayRef<int64_t> origin);
@@ -191,6 +229,8 @@ private:
   Registers readFromCluster(const Staged &staged, const Distribution &from, const Distribution &to);
   void tellStaging(mlir::Operation *op, const char *what, const Staged &staged, int64_t written, int64_t read);
   void emitConvert(ConvertOp op);
+  static bool sameThreads(const Distribution &a, const Distribution &b);
+  static int64_t fastestFor(const Distribution &from, const Distribution &to);
   void emitSlice(tile::SliceOp op);
   void emitConcat(tile::ConcatOp op);
   void emitReshape(tile::ReshapeOp op);
@@ -205,8 +245,19 @@ private:
                                                                         const llvm::SmallVector<mlir::Value> &)>;
   void combineAcrossWarps(llvm::MutableArrayRef<llvm::SmallVector<mlir::Value>> lists, llvm::ArrayRef<int> bits,
                           CombineLists combine);
+  //--- ClusterReduce.cpp ---
   void combineAcrossBlocks(llvm::MutableArrayRef<llvm::SmallVector<mlir::Value>> lists, llvm::ArrayRef<int> bits,
                            int64_t same, CombineLists combine);
+  void sendAcrossBlocks(llvm::MutableArrayRef<llvm::SmallVector<mlir::Value>> lists, llvm::ArrayRef<int> bits,
+                        int64_t same, CombineLists combine);
+  mlir::Value gatherBits(mlir::Value number, int64_t mask);
+  bool canSendAcrossBlocks();
+  void prepareSending();
+  int64_t bytesForSending();
+  int64_t takeForSending(int64_t bytes);
+  int64_t sendingBarrier(int64_t bytes);
+  /// Waits, once, until all blocks of the cluster have begun; before anything that needs it or may run more than once.
+  void joinCluster();
   Partial joinPartials(mlir::Region &combine, const Partial &left, const Partial &right);
   void emitScan(tile::ScanOp op);
   Partial scanAcrossWarps(const Partial &total, mlir::Value place, int64_t lastPlace, mlir::Value warp, int warpBits,
@@ -232,9 +283,10 @@ private:
   static OperandKey operandKey(mlir::Value value, const DotPlan &plan, int64_t kDim);
   //--- SharedMatrix.cpp ---
   void writeMatrices(mlir::Value value, mlir::Type element, const OperandTile &tile, int64_t begin, int64_t rowDim,
-                     int64_t columnDim, SharedWindow window, int group);
+                     int64_t columnDim, SharedWindow window, int group, ColumnRange columns);
+  /// From `begin`, and `slot` (i32) further on if there is one.
   void writeMatrix(mlir::Value value, mlir::Type element, const OperandTile &tile, int64_t begin, int64_t rowDim,
-                   int64_t columnDim, SharedWindow window, int group);
+                   int64_t columnDim, SharedWindow window, int group, ColumnRange columns = {}, mlir::Value slot = {});
   mlir::Value panelStart(const OperandTile &tile, mlir::Value byte);
   /// Where a byte of a row lies in it, i32.
   mlir::Value swizzled(const OperandTile &tile, mlir::Value row, mlir::Value byte);
@@ -261,10 +313,21 @@ private:
   /// A tile that lies in such a buffer, or a relabelling of one: it has no registers.
   bool isAsync(mlir::Value tile) const { return async_.contains(tile); }
 
+  //--- Ahead.cpp: loads by threads, one iteration ahead ---
+  struct Ahead;
+  std::unique_ptr<Ahead> planAhead(mlir::scf::ForOp loop);
+  /// The first iteration's, before the loop.
+  void startAhead(Ahead &ahead);
+  void enterAhead(Ahead &ahead, mlir::Value slot);
+  /// At the end of the body, before its dots are waited for: the next iteration's. Returns its slot.
+  mlir::Value leaveAhead(Ahead &ahead, mlir::Value variable, mlir::Value slot);
+  void loadAhead(Ahead &ahead, mlir::Value variable, mlir::Value slot, int group);
+
   //--- Roles.cpp: one warp loads, the warpgroups that hold tiles compute ---
   mlir::LogicalResult emitSpecialised();
-  mlir::LogicalResult emitInstances(tile::GridOp grid, llvm::function_ref<mlir::LogicalResult()> body);
+  mlir::LogicalResult emitInstances(tile::GridOp grid, bool produces, llvm::function_ref<mlir::LogicalResult()> body);
   mlir::Value clustersAlong(tile::GridOp grid, size_t axis);
+  int64_t rowsTogether();
   void setGroupedInstance(tile::GridOp grid, mlir::Value number);
   void emitProducer(mlir::Operation &op, const ProducerSlice &slice);
   void emitProducerLoop(mlir::scf::ForOp loop, const ProducerSlice &slice);
@@ -298,6 +361,17 @@ private:
   void append(const CarriedRings &carried, llvm::SmallVectorImpl<mlir::Value> &values);
   void take(const CarriedRings &carried, mlir::ValueRange &values);
 
+  //--- Schedule.cpp: instances that blocks take when they are free ---
+  struct Schedule {
+    mlir::Value counter;           ///< i64: its address
+    int64_t numbers, full, empty;  ///< in shared memory: the next instances, and the barriers of their slots
+    int group;
+  };
+  void planSchedule();
+  void initialiseSchedule();
+  mlir::LogicalResult emitTakenInstances(tile::GridOp grid, mlir::Value count, const CarriedRings &carried,
+                                         bool produces, llvm::function_ref<mlir::LogicalResult()> body);
+
   //--- WarpgroupDot.cpp: dots under way ---
   /// Waits for all of them; what they read is free.
   void settle();
@@ -306,10 +380,22 @@ private:
   void waitForDots(int32_t pending, llvm::ArrayRef<mlir::Value> tiles);
   void releaseHeld();
 
+  //--- GroupExchange.cpp ---
+  void planGroupExchanges();
+  bool emitGroupExchange(ConvertOp op);
+
+  //--- Stagger.cpp: warpgroups begin one after the other ---
+  void planStagger();
+  void initialiseStagger();
+  void awaitTurn(mlir::scf::ForOp loop);
+  void passTurn(mlir::scf::ForOp loop);
+
   //--- BulkStore.cpp ---
   void planBulkStores();
   void emitBulkStore(tile::StoreOp op);
   void groupBarrier(mlir::Value group, int64_t groups);
+  struct StorePlan;
+  StorePlan planStore(tile::StoreOp op);
 
   //--- Shared by the pieces (Support.cpp) ---
   mlir::Value scalar(mlir::Value value) { return scalars_.lookup(value); }
@@ -327,8 +413,8 @@ private:
   /// Whether a register of this thread holds an element of the tile at all; null when all threads' do.
   mlir::Value holdsElement(const Distribution &tile, int reg);
   /// Whether this thread is the one, of those that hold the same elements, that acts; null when no elements are held
-  /// twice. `ofBlock`: one in each block of the cluster.
-  mlir::Value isOwner(const Distribution &tile, bool ofBlock = false);
+  /// twice. `ofBlock`: one in each block of the cluster; `ofGroup`: one in each warpgroup.
+  mlir::Value isOwner(const Distribution &tile, bool ofBlock = false, bool ofGroup = false);
   mlir::Value both(mlir::Value a, mlir::Value b); ///< conjunction; null counts as true
 
   /// The value of lane ^ mask, lane - delta or lane `source`, for a register value of any element type.
@@ -368,6 +454,8 @@ private:
   llvm::SmallVector<mlir::Value> programIds_; ///< i64
   llvm::DenseMap<mlir::Value, mlir::Value> scalars_;
   llvm::DenseMap<mlir::Value, Registers> tiles_;
+  /// What a load brought in, as it lies in memory: one value for each access, from register 0 on.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> loaded_;
   llvm::DenseMap<mlir::Value, ViewWords> views_;
   llvm::DenseMap<mlir::Type, std::unique_ptr<Distribution>> distributions_;
   llvm::DenseMap<const Distribution *, llvm::SmallVector<mlir::Value>> threadCoords_;
@@ -378,16 +466,24 @@ private:
   llvm::DenseMap<mlir::Operation *, StagedOperand> copied_; ///< by tile.load; `alongK` is not known here
   llvm::DenseSet<mlir::Value> async_;
   std::vector<std::unique_ptr<Ring>> rings_;
+  std::optional<Schedule> schedule_;
   SharedLoads shared_;    ///< by the blocks of the cluster
   mlir::Value isLive_;    ///< whether the instance is one of the grid's: a cluster may reach beyond; null: always
   llvm::SmallVector<mlir::Value> underWay_; ///< results of dots that no wait has covered yet
   llvm::DenseSet<mlir::Operation *> carriedDots_;
   llvm::DenseMap<mlir::Operation *, int64_t> bulkStaging_; ///< by store
+  llvm::DenseMap<mlir::Operation *, Staged> groupExchanges_; ///< by conversion
+  mlir::Operation *staggered_ = nullptr; ///< the loop that warpgroups begin one after the other
+  int64_t turns_ = 0, turnDepth_ = 0;    ///< where its barriers are, and after how many iterations the next begins
+  mlir::Value isFirstInstance_, turnAt_; ///< i1, index: the iteration in which this warpgroup lets the next one begin
   std::vector<TensorMap> tensorMaps_;
   unsigned nextWord_ = 0;
   int64_t usedShared_ = 0, peakShared_ = 0, neverReleased_ = 0;
   int nextGroup_ = 0;
   bool readsOtherBlocks_ = false; ///< of the cluster
+  mlir::Operation *sending_ = nullptr; ///< where one thread makes the mbarriers of exchanges; null: there are none
+  int64_t sendingFree_ = 0; ///< shared memory for exchanges, from here on
+  bool joinedCluster_ = false;
   std::vector<std::string> remarks_;
   std::vector<Assert> asserts_;
   std::vector<Print> prints_;

@@ -10,7 +10,8 @@
 //     wait                               // before their first use: settle()
 //
 // The matrix unit adds products of 8-bit floats with 13 bits of fraction: their sums along one tile of K start from
-// zero, and are added to the accumulators by the threads, in f32.
+// zero, and are added to the accumulators by the threads, in f32. Where there are not registers for both, a piece of the
+// columns at a time; the other warpgroups multiply meanwhile.
 //
 // In a loop that only adds to the accumulators, the group of one iteration is waited for when that of the next has been
 // started, so that the matrix unit never idles (Rings.cpp: carriedBy).
@@ -117,26 +118,48 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     return isAsync(operand) ? DenseI64ArrayAttr()
                             : b_.getDenseI64ArrayAttr({staged.window.begin, staged.window.end});
   };
-  b_.create<WgmmaFenceOp>();
   int64_t steps = typeOf(op.getA()).getDimSize(1) / plan.depth;
+  /// One instruction: `n` columns of a block of rows, from `column` on.
+  auto multiply = [&](int64_t row, int64_t column, int64_t n, ArrayRef<int> numbers, int64_t step, Registers &sums) {
+    SmallVector<Value> accumulators;
+    for (int number : numbers)
+      accumulators.push_back(sums[number]);
+    int64_t k = step * plan.depth;
+    Value descriptorA = moved(atA, outerOffset(a.tile, a.alongK, 64 * row) + innerOffset(a.tile, a.alongK, k));
+    Value descriptorB = moved(atB, outerOffset(b.tile, b.alongK, column) + innerOffset(b.tile, b.alongK, k));
+    auto products = b_.create<WgmmaOp>(ValueRange(accumulators).getTypes(), typeA, typeB, static_cast<uint32_t>(n),
+                                       !a.alongK, !b.alongK, accumulators, descriptorA, descriptorB,
+                                       boolean(step > 0 || !fromZero), windowOf(left, a), windowOf(right, b),
+                                       IntegerAttr());
+    for (auto [number, value] : llvm::zip(numbers, products.getResults()))
+      sums[number] = value;
+  };
+  if (promotes && !shape.fitsTwice()) {
+    settle();
+    int64_t n = shape.pieceColumns();
+    for (int64_t row = 0; row < shape.rowBlocks(); ++row)
+      for (int64_t column = 0; column < shape.columns / shape.overColumns; column += n) {
+        ArrayRef<int> numbers = blocks[row * shape.columnBlocks() + column / shape.n];
+        numbers = numbers.slice(column % shape.n / 2, n / 2);
+        b_.create<WgmmaFenceOp>();
+        for (int64_t step = 0; step < steps; ++step)
+          multiply(row, column, n, numbers, step, sums);
+        b_.create<WgmmaCommitOp>();
+        SmallVector<Value> piece;
+        for (int number : numbers)
+          piece.push_back(sums[number]);
+        auto wait = b_.create<WgmmaWaitOp>(ValueRange(piece).getTypes(), 0, piece);
+        for (auto [number, value] : llvm::zip(numbers, wait.getResults()))
+          sums[number] = before.empty() ? value : b_.create<arith::AddFOp>(before[number], value).getResult();
+      }
+    registers(op) = std::move(sums);
+    return;
+  }
+  b_.create<WgmmaFenceOp>();
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t row = 0; row < shape.rowBlocks(); ++row)
-      for (int64_t column = 0; column < shape.columnBlocks(); ++column) {
-        ArrayRef<int> numbers = blocks[row * shape.columnBlocks() + column];
-        SmallVector<Value> accumulators;
-        for (int number : numbers)
-          accumulators.push_back(sums[number]);
-        int64_t k = step * plan.depth;
-        Value descriptorA = moved(atA, outerOffset(a.tile, a.alongK, 64 * row) + innerOffset(a.tile, a.alongK, k));
-        Value descriptorB =
-            moved(atB, outerOffset(b.tile, b.alongK, shape.n * column) + innerOffset(b.tile, b.alongK, k));
-        auto multiply = b_.create<WgmmaOp>(ValueRange(accumulators).getTypes(), typeA, typeB,
-                                           static_cast<uint32_t>(shape.n), !a.alongK, !b.alongK, accumulators,
-                                           descriptorA, descriptorB, boolean(step > 0 || !fromZero), windowOf(left, a),
-                                           windowOf(right, b), IntegerAttr());
-        for (auto [number, value] : llvm::zip(numbers, multiply.getResults()))
-          sums[number] = value;
-      }
+      for (int64_t column = 0; column < shape.columnBlocks(); ++column)
+        multiply(row, shape.n * column, shape.n, blocks[row * shape.columnBlocks() + column], step, sums);
   b_.create<WgmmaCommitOp>();
   llvm::erase(underWay_, op.getAcc());
   registers(op) = std::move(sums);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::nvidia {
+
+/// Steps of code generation that a kernel is right without, and slower: each can be left out to see what it is worth.
+struct Steps {
+  bool warpgroups = true;   ///< dots by wgmma, with the roles and transfers that belong to it
+  bool persistence = true;  ///< a block takes one program instance after the other
+  bool order = true;        ///< instances in an order that walks a few rows of tiles together
+  bool registers = true;    ///< registers move from the warps that load to those that multiply
+  bool overlap = true;      ///< a dot is waited for when the next iteration's has been started
+  bool bulkStores = true;   ///< stores by the tensor memory accelerator
+  bool slices = true;       ///< large tiles are stored in slices that take turns in little shared memory
+  bool earlyLoads = true;   ///< loads behind a loop of dots are made before it
+  bool groupExchange = true; ///< small tiles change layout within each warpgroup
+  bool sinking = true;      ///< values are computed where they are used
+
+  /// All of them but the ones named, separated by commas. Throws Error for a name that is none of names().
+  static Steps without(std::string_view list);
+  static const std::vector<std::string> &names();
+};
+
+} // namespace tenon::nvidia

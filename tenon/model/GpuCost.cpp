@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/model/GpuCost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace tenon::model {
+namespace {
+
+/// Whether whole warpgroups can take equal parts of a dot's result.
+bool isShared(const Counts::DotShape &dot, int warps) {
+  int64_t rows = dot.rows, columns = dot.columns, groups = warps / 4;
+  if (rows < 64)
+    std::swap(rows, columns);
+  if (warps % 4 || rows % 64 || columns % 8)
+    return false;
+  int64_t overColumns = groups / std::gcd(rows / 64, groups);
+  bool isPower = (columns & (columns - 1)) == 0;
+  return overColumns == 1 || (isPower && columns / overColumns >= 8);
+}
+
+/// What the whole launch does on the whole device, at full rate.
+struct Totals {
+  double memory = 0, matrix = 0, other = 0, written = 0;
+
+  Totals(const Counts &counts, const Ceilings &ceilings, const GpuFactors &factors) {
+    memory = counts.bytes() / (ceilings.memory().readBytesPerSecond * factors.memory);
+    const Work &work = counts.executed;
+    for (size_t i = 0; i < precisions; ++i) {
+      auto precision = static_cast<Precision>(i);
+      if (work.matrix[i] > 0)
+        matrix += work.matrix[i] / (ceilings.matrixRate(precision) * factors.matrix);
+      if (work.vector[i] > 0) // a multiply-add is two; a plain operation uses the same slot for one
+        other += work.vector[i] / (ceilings.vectorRate(precision) / 2);
+    }
+    if (ceilings.special > 0)
+      other += work.specialFlops() / ceilings.special;
+    if (ceilings.integer > 0)
+      other += work.integer / ceilings.integer;
+    for (const ViewCounts &view : counts.views)
+      written += view.written.requested;
+  }
+};
+
+class Launch {
+public:
+  Launch(const Counts &counts, const Ceilings &ceilings, const GpuShape &shape, const GpuFactors &factors)
+      : counts_(counts), ceilings_(ceilings), shape_(shape), f_(factors), totals_(counts, ceilings, factors) {
+    warps_ = shape.warps;
+    // As the compiler chooses: by the largest tile, whose words a thread has about 64 of.
+    for (int most = counts.loopIterations > 0 ? 8 : 16; warps_ == 0;)
+      for (warps_ = 4; warps_ < most && counts.liveTileBytes / 4 > warps_ * 32 * 64; warps_ *= 2) {
+      }
+  }
+
+  GpuCost cost() {
+    if (counts_.instances == 0)
+      finish(0);
+    else if (counts_.loopIterations > 0)
+      loopAroundDot();
+    else
+      plainInstances();
+    return std::move(cost_);
+  }
+
+private:
+  double wordsOf(double blocks) const { return counts_.liveTileBytes / 4 / (warps_ * 32) / blocks; }
+
+  /// Blocks that a multiprocessor holds at once.
+  double blocksOf(double registers, double threads, double sharedBytes) const {
+    GpuLimits limits = ceilings_.limits.value_or(GpuLimits());
+    double blocks = std::min({std::floor(limits.registers / (std::clamp(registers, 32.0, 255.0) * threads)),
+                              std::floor(limits.warps * 32 / threads), static_cast<double>(limits.blocks)});
+    if (sharedBytes > 0 && limits.sharedBytes > 0)
+      blocks = std::min(blocks, std::floor(static_cast<double>(limits.sharedBytes) / sharedBytes));
+    return std::max(blocks, 1.0);
+  }
+
+  void loopAroundDot() {
+    double instances = counts_.instances * shape_.split, steps = counts_.loopIterations / shape_.split;
+    double each = ceilings_.processors / instances; // of the whole launch's time at full rate, an instance's on its own
+    double loaded = 0, lines = 0, largest = 0;
+    for (const Counts::LoopLoad &load : counts_.loopLoads) {
+      loaded += load.lineBytes;
+      double bytes = load.lineBytes * (load.straddles ? f_.straddling : 1);
+      lines += bytes;
+      largest = std::max(largest, bytes);
+    }
+    if (shape_.cluster > 1 && shape_.split == 1)
+      lines -= largest * (1 - 1.0 / shape_.cluster);
+    double written = totals_.written / counts_.instances;
+    GpuLimits limits = ceilings_.limits.value_or(GpuLimits());
+    auto room = static_cast<double>(limits.sharedBytesPerBlock) - written;
+    double slots = shape_.stages;
+    if (shape_.stages == 0)
+      slots = loaded > 0 ? std::clamp(std::floor(room / loaded), 2.0, 8.0) : 2;
+    // A warpgroup of its own starts the loads.
+    double words = wordsOf(1), threads = warps_ * 32 + 128;
+    double blocks = blocksOf(0.5 * words + 48, threads, slots * loaded + written);
+    blocks = std::min(blocks, std::ceil(instances / ceilings_.processors));
+    double rounds = std::ceil(instances / ceilings_.processors / blocks);
+
+    double matrix = totals_.matrix * each;
+    for (const Counts::DotShape &dot : counts_.dots)
+      if (!isShared(dot, warps_)) {
+        matrix *= f_.crossed;
+        break;
+      }
+    double groups = std::min(blocks * warps_ / 4, 2.0);
+    double other = totals_.other * each * (f_.plain + f_.lone / (groups * groups));
+    other *= 1 + 0.02 * std::max(0.0, warps_ / 4.0 - 2); // barriers of more warps take longer
+    if (words > mostWords)
+      other *= 1 + (words - mostWords) / (mostWords / 2); // spilled
+    double loads = steps * lines / std::min(f_.load, slots * loaded / f_.latency);
+    double core = blocks * std::max(matrix, other) + std::min(matrix, other);
+    double fixed = steps * (other > 0.1 * matrix ? f_.dependent : f_.step) + f_.begin + blocks * written / f_.end;
+    double busy = rounds * (std::max(core, blocks * loads) + fixed);
+    if (shape_.split > 1) // partial results are in f32
+      busy += f_.sharing + instances * written * 4 / (ceilings_.memory().readBytesPerSecond * f_.memory);
+    cost_.blocks = static_cast<int>(blocks);
+    cost_.rounds = rounds;
+    cost_.parts = {{"matrix", rounds * blocks * matrix},
+                   {"other operations", rounds * blocks * other},
+                   {"loads", rounds * blocks * loads},
+                   {"overheads", rounds * fixed}};
+    finish(std::pow(std::pow(totals_.memory, 4) + std::pow(busy, 4), 0.25));
+  }
+
+  void plainInstances() {
+    double cluster = std::max(shape_.cluster, 1), words = wordsOf(cluster);
+    double blocks = blocksOf(words + 24, warps_ * 32, 0);
+    double rounds = std::ceil(counts_.instances * cluster / ceilings_.processors / blocks);
+    double wait = f_.barrier * (1 + warps_ / 8.0) + words * f_.word + (cluster > 1 ? f_.cluster : 0);
+    double groups = blocks * warps_ / 4, work = totals_.other * (f_.plain + f_.lone / (groups * groups));
+    if (words > mostWords)
+      work *= 1 + (words - mostWords) / (mostWords / 2);
+    work += totals_.matrix;
+    cost_.blocks = static_cast<int>(blocks);
+    cost_.rounds = rounds;
+    cost_.parts = {{"other operations", work}, {"overheads", rounds * wait}};
+    finish(std::hypot(rounds * wait, std::max(totals_.memory, work)) +
+           (std::min(totals_.memory, work) + wait) / blocks);
+  }
+
+  void finish(double seconds) {
+    cost_.seconds = ceilings_.launchSeconds + seconds;
+    cost_.parts.push_back({"memory", totals_.memory});
+    cost_.parts.push_back({"launch", ceilings_.launchSeconds});
+    std::stable_sort(cost_.parts.begin(), cost_.parts.end(),
+                     [](const GpuCost::Part &a, const GpuCost::Part &b) { return a.seconds > b.seconds; });
+  }
+
+  static constexpr double mostWords = 240; ///< of live tiles that a thread holds without spilling
+
+  const Counts &counts_;
+  const Ceilings &ceilings_;
+  const GpuShape &shape_;
+  const GpuFactors &f_;
+  Totals totals_;
+  int warps_ = 0;
+  GpuCost cost_;
+};
+
+} // namespace
+
+GpuCost gpuCost(const Counts &counts, const Ceilings &ceilings, const GpuShape &shape, const GpuFactors &factors) {
+  return Launch(counts, ceilings, shape, factors).cost();
+}
+
+} // namespace tenon::model

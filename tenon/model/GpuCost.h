@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tenon/model/Ceilings.h"
+#include "tenon/model/Count.h"
+
+#include <string>
+#include <vector>
+
+/// What a launch on a GPU should take by its tiles: finer than Cost.h, which asks only how many rounds of blocks there
+/// are. It is what orders a space of configurations; its factors are properties of multiprocessors and of the code that
+/// Tenon generates for them.
+///
+/// A multiprocessor holds b blocks at once, as registers and shared memory allow, and works on its part of the instances
+/// in rounds:
+///
+///     words      of live tiles a thread, registers about half of them + 48: what the tensor memory accelerator loads
+///                for a dot never is in a register
+///     slots      of the ring of a loop around a dot: as many as said, or as fit (2 to 8)
+///
+/// With a loop around a dot, of one instance on its multiprocessor:
+///
+///     m          matrix operations / rate / `matrix`; times `crossed` where the warpgroups cannot share the result in
+///                parts of 64 rows and 8 columns
+///     v          other operations / rate * (`plain` + `lone` / (warpgroups of the blocks, at most 2)^2): few warps
+///                wait for themselves
+///     l          steps * bytes of the lines that a step loads / min(`load`, slots * bytes / `latency`). Rows of a tile
+///                are whole lines of 128 bytes, and straddle two where rows of the view are no multiples of a line
+///                (times `straddling`); in a cluster of two, half of the larger operand is loaded by the other block
+///     round      max(b max(m, v) + min(m, v), b l) + steps * (`dependent` where v matters, else `step`) + `begin` +
+///                b * bytes written / `end`
+///     seconds    launch + the fourth root of (memory^4 + (rounds * round)^4); for a loop that is shared by several
+///                instances `sharing` more, and its partial results once out and in
+///
+/// Otherwise instances load, compute and store, and other blocks fill the gaps:
+///
+///     wait       `barrier` * (1 + warps / 8) + words * `word` + (`cluster` in a cluster)
+///     seconds    launch + hypot(rounds * wait, max(memory, work)) + (min(memory, work) + wait) / b
+///
+/// memory: compulsory bytes / (bandwidth * `memory`).
+namespace tenon::model {
+
+struct GpuFactors {
+  double memory = 0.9, matrix = 0.85;      ///< of the rate that the datasheet states
+  double crossed = 2.5;
+  double plain = 1.7, lone = 0.95;
+  double load = 95e9;                      ///< bytes a second that a multiprocessor loads
+  double latency = 0.7e-6;                 ///< from a load to its data
+  double straddling = 1.9;
+  double step = 25e-9, dependent = 140e-9; ///< seconds
+  double begin = 1.5e-6;                   ///< seconds
+  double end = 40e9;                       ///< bytes a second that a multiprocessor stores
+  double sharing = 6e-6;                   ///< seconds
+  double barrier = 0.6e-6, word = 15e-9, cluster = 3e-6; ///< seconds
+};
+
+/// How a configuration spreads an instance over blocks.
+struct GpuShape {
+  int warps = 0;   ///< that hold tiles; 0: chosen by the size of the tiles
+  int cluster = 1; ///< blocks that share an instance, or what two instances load
+  int stages = 0;  ///< slots of the ring; 0: as many as fit
+  int split = 1;   ///< instances that share a loop
+};
+
+struct GpuCost {
+  struct Part {
+    std::string name; ///< "memory", "matrix", "other operations", "loads", "overheads", "launch"
+    double seconds = 0;
+  };
+  double seconds = 0;
+  std::vector<Part> parts; ///< the largest first
+  int blocks = 1;          ///< of a multiprocessor
+  double rounds = 1;
+};
+
+GpuCost gpuCost(const Counts &counts, const Ceilings &ceilings, const GpuShape &shape, const GpuFactors &factors = {});
+
+} // namespace tenon::model

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What does not come in whole tiles, in the simulator, which watches every access: rows that begin at addresses which are
+// no multiples of 16 bytes, and program instances that take different times.
+#include "LangSupport.h"
+
+#include "tenon/kernels/Problems.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+LaunchOptions onSimulator(Params params, int warps = 4) {
+  LaunchOptions options;
+  options.target = Target::sim;
+  options.params = std::move(params);
+  options.compile.warps = warps;
+  return options;
+}
+
+std::string remarksOf(const Kernel &kernel, const Problem &problem, LaunchOptions options) {
+  options.params.insert(problem.params.begin(), problem.params.end());
+  std::string all;
+  for (const std::string &remark : prepare(kernel, problem.arguments, options).remarks)
+    all += remark + "\n";
+  return all;
+}
+
+void expectRight(const Problem &problem, const Kernel &kernel, const LaunchOptions &options) {
+  Verdict verdict = verify(problem, kernel, options);
+  EXPECT_TRUE(verdict.passed) << problem.label << ": " << verdict.reason;
+}
+
+const Params smallTiles = {{"bm", 64}, {"bn", 64}, {"bk", 64}};
+
+/// Rows of every remainder modulo 8; no, one and several iterations; columns that end within a vector.
+TEST(Ragged, ProductOfOddRows) {
+  for (int64_t k : {0, 1, 65, 68, 135})
+    for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 70}, {65, 129}})
+      for (bool transposed : {false, true}) {
+        Problem problem = zoo::matmulProblem({.m = m, .n = n, .k = k, .transposedB = transposed}, bf16, 3);
+        expectRight(problem, zoo::matmul, onSimulator(smallTiles));
+      }
+  Problem problem = zoo::matmulProblem({.m = 200, .n = 129, .k = 135, .transposedB = true}, bf16, 3);
+  expectParts(remarksOf(zoo::matmul, problem, onSimulator({{"bm", 128}, {"bn", 64}, {"bk", 64}})),
+              {"load is made by the threads one iteration ahead of its loop", "load of 16 bytes a thread at any address",
+               "store of 16 bytes a thread at any address", "wgmma.m64"});
+}
+
+TEST(Ragged, ProductOfEveryShape) {
+  for (auto [bm, bn, warps] : {std::tuple<int, int, int>{128, 64, 8}, {64, 256, 8}, {128, 256, 8}}) {
+    Problem problem = zoo::matmulProblem({.m = 200, .n = 150, .k = 133, .transposedB = true}, bf16, 3);
+    expectRight(problem, zoo::matmul, onSimulator({{"bm", bm}, {"bn", bn}, {"bk", 64}}, warps));
+  }
+}
+
+TEST(Ragged, ProductOfEveryType) {
+  for (DType type : {f16, f8e4m3, i8, f32}) {
+    Problem problem =
+        zoo::matmulProblem({.m = 130, .n = 70, .k = 133, .transposedB = true, .tf32 = type == f32}, type, 3);
+    Params tiles = {{"bm", 128}, {"bn", 64}, {"bk", 128 / static_cast<int64_t>(sizeOf(type))}};
+    expectRight(problem, zoo::matmul, onSimulator(tiles, 8));
+  }
+}
+
+/// Two dots of one operand, and one whose operand is computed.
+TEST(Ragged, OtherProducts) {
+  for (const char *name : {"gated_mlp", "dequant_matmul"}) {
+    const zoo::Entry &entry = zoo::find(name);
+    expectRight(entry.makeProblem(std::vector<int64_t>{70, 67, 131}, bf16, 3), entry.kernel, onSimulator(smallTiles));
+  }
+}
+
+/// Every beginning of a row and of a view, tiles that overhang at both ends, several rows a warp and a row of several.
+TEST(Ragged, RowsThatBeginAnywhere) {
+  Kernel copy("copy(x, y, first, rows=4, cols=64)", [](View x, View y, Index first, Param rows, Param cols) {
+    promise_no_overlap();
+    auto [i, j] = grid(cdiv(x.size(0), rows), cdiv(x.size(1) - first, cols));
+    y.store({i * rows, j * cols + first}, x.load({i * rows, j * cols + first}, {rows, cols}));
+  });
+  for (DType type : {bf16, f32, i8})
+    for (auto [rows, columns] : {std::pair<int64_t, int64_t>{4, 64}, {1, 512}, {64, 16}})
+      for (int64_t width : {65, 131})
+        for (int64_t begin : {0, 1, 7}) {
+          Tensor memory = Tensor::zeros(type, {2000}), result = Tensor::zeros(type, {2000});
+          for (int64_t i = 0; i < 2000; ++i)
+            memory.set({i}, static_cast<double>(i % 100));
+          Tensor x = memory.slice(0, begin, 9 * width).reshape({9, width});
+          Tensor y = result.slice(0, begin + 1, 9 * width).reshape({9, width});
+          for (int64_t first : {0, -3, 5}) {
+            y.fill(-1);
+            launch(copy, {x, y, first}, onSimulator({{"rows", rows}, {"cols", columns}}));
+            for (int64_t i = 0; i < 9; ++i)
+              for (int64_t j = 0; j < width; ++j)
+                ASSERT_EQ(y.get({i, j}), j < first ? -1 : x.get({i, j}))
+                    << rows << " x " << columns << ", width " << width << ", from " << first << ", " << i << ", " << j;
+            EXPECT_EQ(result.get({begin}), 0);
+            EXPECT_EQ(result.get({begin + 1 + 9 * width}), 0);
+          }
+        }
+}
+
+/// How long an instance takes is in memory: blocks take the next one when they are free.
+TEST(Ragged, InstancesOfDifferentLengths) {
+  Params tiles = {{"bm", 64}, {"bn", 64}, {"bk", 64}};
+  for (std::vector<int64_t> rows : {std::vector<int64_t>{0, 1, 100, 64, 0, 130}, {5}, {0, 0}, {64, 64, 64}}) {
+    Problem problem = zoo::groupedMatmulProblem({rows, 136, 200}, bf16, 5);
+    expectRight(problem, zoo::groupedMatmul, onSimulator(tiles));
+  }
+  Problem problem = zoo::groupedMatmulProblem({{100, 3}, 136, 200}, bf16, 5);
+  expectParts(remarksOf(zoo::groupedMatmul, problem, onSimulator(tiles)), {"blocks take the next one when they are free"});
+
+  Kernel depths("depths(a, b, depth, c)", [](View a, View b, View depth, View c) {
+    promise_no_overlap();
+    auto [i, j] = grid(cdiv(c.size(0), 64), cdiv(c.size(1), 64));
+    Tile sum = zeros(f32, {64, 64});
+    for (Index k : range(0, Index(depth.at({i})), 64))
+      sum = dot(a.load({i * 64, k}, {64, 64}), b.load({k, j * 64}, {64, 64}), sum);
+    c.store({i * 64, j * 64}, sum);
+  });
+  Tensor a = Tensor::zeros(bf16, {320, 256}), b = Tensor::zeros(bf16, {256, 128}), c = Tensor::zeros(f32, {320, 128});
+  a.fill(1);
+  b.fill(2);
+  Tensor depth = Tensor::zeros(i32, {5});
+  for (int64_t i = 0; i < 5; ++i)
+    depth.setInt({i}, std::vector<int64_t>{64, 0, 256, 192, 64}[i]);
+  LaunchOptions options = onSimulator({});
+  launch(depths, {a, b, depth, c}, options);
+  for (int64_t i = 0; i < 320; ++i)
+    for (int64_t j = 0; j < 128; ++j)
+      ASSERT_EQ(c.get({i, j}), 2 * depth.get({i / 64})) << i << ", " << j;
+}
+
+} // namespace

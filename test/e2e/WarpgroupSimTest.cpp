@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What comes behind a loop of dots on warpgroups, in the simulator, which watches for races and for warpgroups that wait
+// for each other for ever: staggered warpgroups, exchanges within one, stores in slices, loads before the loop. Each step
+// can be left out, and the result is the same; blocks take several program instances.
+#include "LangSupport.h"
+
+#include "tenon/kernels/Problems.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+LaunchOptions onSim(Params params, int stagger = 0, std::string without = "") {
+  LaunchOptions options;
+  options.target = Target::sim;
+  options.params = std::move(params);
+  options.compile.warps = 8;
+  options.compile.stagger = stagger;
+  options.compile.without = std::move(without);
+  return options;
+}
+
+std::string remarksOf(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
+  std::string all;
+  for (const std::string &remark : prepare(kernel, arguments, options).remarks)
+    all += remark + "\n";
+  return all;
+}
+
+void expectRight(const Problem &problem, const Kernel &kernel, LaunchOptions options) {
+  Params chosen = options.params;
+  options.params = problem.params;
+  for (const auto &[name, value] : chosen)
+    options.params[name] = value;
+  Verdict verdict = verify(problem, kernel, options);
+  EXPECT_TRUE(verdict.passed) << problem.label << ", staggered by " << options.compile.stagger << ", without '"
+                              << options.compile.without << "': " << verdict.reason;
+}
+
+struct Seed {
+  explicit Seed(int seed) { ::setenv("TENON_SIM_SEED", std::to_string(seed).c_str(), 1); }
+  ~Seed() { ::unsetenv("TENON_SIM_SEED"); }
+};
+
+Problem biasGelu(int64_t m, int64_t n, int64_t k) {
+  return zoo::matmulProblem({.m = m, .n = n, .k = k, .bias = true, .activation = zoo::Activation::geluExact,
+                             .transposedB = true},
+                            bf16, 3);
+}
+
+const Params wide = {{"bm", 128}, {"bn", 256}, {"bk", 64}};
+const Params square = {{"bm", 128}, {"bn", 128}, {"bk", 64}};
+
+/// An epilogue of another kind: a scale for each row, one for each column, the tile and its square to two places.
+const Kernel scaled("scaled(a, b, rows, columns, c, d, bm=128, bn=128, bk=64)",
+                    [](View a, View b, View rows, View columns, View c, View d, Param bm, Param bn, Param bk) {
+  promise_no_overlap();
+  auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
+  Tile acc = zeros(f32, {bm, bn});
+  for (Index k : range(0, a.size(1), bk))
+    acc = dot(a.load({i * bm, k}, {bm, bk}), b.load({k, j * bn}, {bk, bn}), acc);
+  Tile x = acc * expand(rows.load({i * bm}, {bm}), 1) + columns.load({j * bn}, {bn}).to(f32);
+  c.store({i * bm, j * bn}, x.to(c.dtype()));
+  d.store({i * bm, j * bn}, x * x);
+});
+
+struct Scaled {
+  Tensor a, b, rows, columns, c, d;
+  Scaled(int64_t m, int64_t n, int64_t k)
+      : a(zoo::randomTensor(bf16, {m, k}, 1, -1, 1)), b(zoo::randomTensor(bf16, {n, k}, 2, -1, 1).transpose({1, 0})),
+        rows(zoo::randomTensor(f32, {m}, 3, -1, 1)), columns(zoo::randomTensor(bf16, {n}, 4, -1, 1)),
+        c(Tensor::zeros(bf16, {m, n})), d(Tensor::zeros(f32, {m, n})) {}
+  Arguments arguments() const { return {a, b, rows, columns, c, d}; }
+  /// Bytes of both results.
+  std::vector<std::byte> run(const LaunchOptions &options) {
+    std::vector<std::byte> all;
+    for (Tensor &tensor : {std::ref(c), std::ref(d)})
+      tensor.fillBytes(0xff);
+    launch(scaled, arguments(), options);
+    for (const Tensor &tensor : {c, d}) {
+      auto *begin = static_cast<const std::byte *>(tensor.data());
+      all.insert(all.end(), begin, begin + tensor.bufferBytes());
+    }
+    return all;
+  }
+};
+
+TEST(WarpgroupSim, WhatIsDone) {
+  Problem problem = biasGelu(256, 512, 512);
+  LaunchOptions options = onSim(problem.params);
+  for (const auto &[name, value] : wide)
+    options.params[name] = value;
+  expectParts(remarksOf(zoo::matmul, problem.arguments, options),
+              {"through 4 slots of shared memory", "in 4 slices", "layout conversion within each warpgroup"});
+  options.compile.without = "slices,group-exchange";
+  std::string without = remarksOf(zoo::matmul, problem.arguments, options);
+  expectParts(without, {"through 3 slots of shared memory"});
+  for (const char *what : {"slices", "within each warpgroup", "after each other"})
+    EXPECT_EQ(without.find(what), std::string::npos) << without;
+  Scaled other(128, 128, 256);
+  expectParts(remarksOf(scaled, other.arguments(), onSim(square, 2)),
+              {"layout conversion within each warpgroup", "warpgroups begin 2 iterations after each other",
+               "in 4 slices"}); // d, in f32
+}
+
+/// No iteration, fewer than the stagger, one that overhangs; sizes that end within a tile; more instances than blocks.
+TEST(WarpgroupSim, AnyNumberOfIterations) {
+  for (int64_t k : {0, 64, 200})
+    for (int stagger : {0, 2, 16})
+      expectRight(biasGelu(140, 520, k), zoo::matmul, onSim(wide, stagger));
+}
+
+TEST(WarpgroupSim, AFullBlockHasNoRoomForThoseThatLoad) {
+  LaunchOptions options;
+  options.target = Target::sim;
+  options.params = {{"bm", 64}, {"bn", 64}, {"bk", 64}};
+  options.compile.warps = 32;
+  expectRight(biasGelu(64, 64, 64), zoo::matmul, options);
+}
+
+TEST(WarpgroupSim, EachStepLeftOut) {
+  Problem problem = biasGelu(136, 264, 128);
+  expectRight(problem, zoo::matmul, onSim(wide));
+  Scaled other(136, 136, 128);
+  std::vector<std::byte> expected = other.run(onSim(square));
+  for (const std::string &step : gpuSteps()) {
+    expectRight(problem, zoo::matmul, onSim(wide, 0, step));
+    if (step != "warpgroups") // sums in another order
+      EXPECT_EQ(other.run(onSim(square, 0, step)), expected) << step;
+  }
+}
+
+TEST(WarpgroupSim, ThreadsInAnyOrder) {
+  Scaled other(256, 264, 128);
+  std::vector<std::byte> expected = other.run(onSim(square));
+  for (int seed : {1, 2, 3}) { // which is the stagger, too
+    Seed set(seed);
+    expectRight(biasGelu(256, 512, 128), zoo::matmul, onSim(wide, seed));
+    EXPECT_EQ(other.run(onSim(square, seed)), expected) << seed;
+  }
+}
+
+/// Sums of f8 are added up in f32, in pieces where there are not registers for them and the accumulators.
+TEST(WarpgroupSim, F8InPieces) {
+  for (auto [bm, bn] : {std::pair<int64_t, int64_t>{128, 128}, {128, 192}, {128, 256}, {256, 128}}) {
+    Params tiles = {{"bm", bm}, {"bn", bn}, {"bk", 128}};
+    Problem problem = zoo::matmulProblem({.m = 200, .n = 272, .k = 272, .transposedB = true}, f8e4m3, 3);
+    expectRight(problem, zoo::matmul, onSim(tiles));
+    LaunchOptions options = onSim(problem.params);
+    for (const auto &[name, value] : tiles)
+      options.params[name] = value;
+    expectParts(remarksOf(zoo::matmul, problem.arguments, options), {"wgmma.m64k32 e4m3"});
+  }
+}
+
+/// Two products that share an operand.
+TEST(WarpgroupSim, TwoDots) {
+  const zoo::Entry &entry = zoo::find("gated_mlp");
+  Problem problem = entry.makeProblem(std::vector<int64_t>{136, 264, 192}, bf16, 3);
+  for (int stagger : {0, 2})
+    expectRight(problem, entry.kernel, onSim(square, stagger));
+}
+
+TEST(WarpgroupSim, UnknownSteps) {
+  Problem problem = biasGelu(128, 128, 64);
+  LaunchOptions options = onSim(problem.params, 0, "order,speed");
+  expectParts(errorOf([&] { prepare(zoo::matmul, problem.arguments, options); }),
+              {"there is no step 'speed' to leave out: the steps are warpgroups, "});
+  options.compile.without = "";
+  options.compile.stagger = 17;
+  expectParts(errorOf([&] { prepare(zoo::matmul, problem.arguments, options); }),
+              {"warpgroups begin 1 to 16 iterations after each other, not 17"});
+}
+
+} // namespace

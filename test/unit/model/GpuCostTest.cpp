@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The formula of GpuCost.h: not its numbers, but what must make a launch faster or slower.
+#include "tenon/model/GpuCost.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace tenon::model;
+
+namespace {
+
+const Ceilings &h200() {
+  static const Ceilings ceilings = *gpuDatasheet("NVIDIA H200");
+  return ceilings;
+}
+
+/// A product of bf16 with tiles of bm x bn x bk.
+Counts product(double m, double n, double k, int64_t bm, int64_t bn, int64_t bk, bool straddles = false) {
+  Counts counts;
+  auto rows = static_cast<double>(bm), columns = static_cast<double>(bn), depth = static_cast<double>(bk);
+  counts.instances = std::ceil(m / rows) * std::ceil(n / columns);
+  counts.loopIterations = std::ceil(k / depth);
+  counts.executed.matrix[static_cast<size_t>(Precision::bf16)] =
+      2 * counts.instances * rows * columns * counts.loopIterations * depth;
+  counts.liveTileBytes = rows * columns * 4;
+  counts.loopLoads = {{rows * depth * 2, straddles}, {columns * depth * 2, straddles}};
+  counts.loopLoadBytes = (rows + columns) * depth * 2;
+  counts.dots = {{bm, bn}};
+  counts.views = {{"a", 0, 2, {m * k * 2, m * k * 2}, {}}, {"b", 1, 2, {n * k * 2, n * k * 2}, {}},
+                  {"c", 2, 2, {}, {counts.instances * rows * columns * 2, m * n * 2}}};
+  return counts;
+}
+
+double seconds(const Counts &counts, GpuShape shape) { return gpuCost(counts, h200(), shape).seconds; }
+
+TEST(GpuCost, LargeTilesForLargeProductsAndSmallOnesForFewTiles) {
+  auto large = [](int64_t bm, int64_t bn, int warps) {
+    return seconds(product(4096, 4096, 4096, bm, bn, 64), {warps});
+  };
+  EXPECT_LT(large(128, 256, 8), large(64, 64, 4));
+  EXPECT_GT(large(128, 256, 8), 137.4e9 / h200().matrixRate(Precision::bf16)) << "no faster than the datasheet";
+  auto few = [](int64_t bm, int64_t bn, int warps) {
+    return seconds(product(128, 8192, 8192, bm, bn, 64), {warps});
+  };
+  EXPECT_LT(few(64, 128, 4), few(128, 256, 8)) << "32 tiles leave most of the device idle";
+}
+
+TEST(GpuCost, SharingALoopKeepsTheDeviceBusyWhereTilesAreFew) {
+  Counts few = product(128, 1024, 16384, 128, 128, 64), many = product(4096, 4096, 4096, 128, 128, 64);
+  EXPECT_LT(seconds(few, {8, 1, 0, 8}), seconds(few, {8, 1, 0, 1}));
+  EXPECT_GT(seconds(many, {8, 1, 0, 8}), seconds(many, {8, 1, 0, 1}));
+}
+
+TEST(GpuCost, RowsThatStraddleLinesAreLoadedTwiceAndAClusterHelps) {
+  Counts whole = product(1024, 3072, 4096, 128, 192, 64), ragged = product(1024, 3072, 4096, 128, 192, 64, true);
+  EXPECT_GT(seconds(ragged, {8}), 1.2 * seconds(whole, {8}));
+  EXPECT_LT(seconds(ragged, {8, 2}), seconds(ragged, {8, 1}));
+}
+
+TEST(GpuCost, WarpgroupsThatCannotShareATileAreSlow) {
+  // Four warpgroups over 64 rows: columns in four parts, which 192 are not and 256 are.
+  Counts odd = product(4096, 4096, 4096, 64, 192, 64), even = product(4096, 4096, 4096, 64, 256, 64);
+  EXPECT_GT(seconds(odd, {16}), 1.5 * seconds(even, {16}));
+  EXPECT_LT(seconds(odd, {4}), 1.5 * seconds(even, {4}));
+}
+
+TEST(GpuCost, RowsOfAReductionWantSomeWarpsAndNoCluster) {
+  // Another kind of kernel: rows of 3000 floats, read and written once.
+  auto rows = [](double count, GpuShape shape) {
+    Counts counts;
+    counts.instances = 8192 / count;
+    counts.liveTileBytes = count * 3008 * 4;
+    double bytes = 8192.0 * 3000 * 4;
+    counts.views = {{"x", 0, 4, {bytes, bytes}, {}}, {"y", 1, 4, {}, {bytes, bytes}}};
+    counts.executed.vector[static_cast<size_t>(Precision::f32)] = 5 * 8192.0 * 3008;
+    counts.executed.special[static_cast<size_t>(Precision::f32)] = 8192.0 * 3008;
+    return seconds(counts, shape);
+  };
+  EXPECT_LT(rows(1, {4}), rows(1, {32}));
+  EXPECT_LT(rows(1, {4}), rows(1, {4, 2}));
+  EXPECT_LT(rows(1, {4}), rows(64, {32})) << "one block on a multiprocessor has nobody to fill its gaps";
+  GpuCost cost = gpuCost(Counts(), h200(), {4});
+  EXPECT_EQ(cost.seconds, h200().launchSeconds) << "nothing to do takes a launch";
+}
+
+} // namespace
