@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 
@@ -30,12 +31,15 @@ namespace {
 
 void shortenLives(Block &block) {
   SmallVector<Operation *> ops;
-  Operation *wait = nullptr; // for the kernels before this one: until it is over, time is free
-  for (Operation &op : block.without_terminator())
+  // Until the kernels before this one are waited for, time is free: nothing moves from before that to behind it.
+  llvm::DenseSet<Operation *> seen, early;
+  for (Operation &op : block.without_terminator()) {
     if (llvm::isa<AwaitEarlierLaunchesOp>(op))
-      wait = &op;
-    else if (isPure(&op) && op.getNumRegions() == 0)
+      early = seen;
+    seen.insert(&op);
+    if (isPure(&op) && op.getNumRegions() == 0)
       ops.push_back(&op);
+  }
   for (Operation *op : llvm::reverse(ops)) { // users are in their places before what they use
     Operation *first = nullptr;
     for (Operation *user : op->getUsers()) {
@@ -43,7 +47,7 @@ void shortenLives(Block &block) {
       if (inBlock && (!first || inBlock->isBeforeInBlock(first)))
         first = inBlock;
     }
-    if (first && !(wait && op->isBeforeInBlock(wait) && !first->isBeforeInBlock(wait)))
+    if (first && early.contains(op) == early.contains(first))
       op->moveBefore(first);
   }
 }
