@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels of the CUDA runtime: loading, launching, graphs, and what goes wrong; over the fake driver.
+#include "CountAllocations.h"
 #include "CudaFixture.h"
 
 #include "tenon/runtime/LaunchGraph.h"
@@ -23,21 +24,6 @@
 
 using namespace tenon;
 using namespace tenon::cuda;
-
-namespace {
-thread_local bool counting = false;
-std::atomic<int> allocations{0};
-} // namespace
-
-void *operator new(size_t bytes) {
-  if (counting)
-    ++allocations;
-  if (void *memory = std::malloc(bytes ? bytes : 1))
-    return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
