@@ -17,19 +17,6 @@ namespace {
 
 constexpr auto guardByte = std::byte{0xcb};
 
-/// The addresses [low, high) that a tensor's elements lie in.
-std::pair<uintptr_t, uintptr_t> addressesOf(const Tensor &tensor) {
-  auto low = reinterpret_cast<uintptr_t>(tensor.data()), high = low;
-  if (tensor.elements() == 0)
-    return {low, high};
-  auto bytes = static_cast<int64_t>(sizeOf(tensor.dtype()));
-  for (int64_t d = 0; d < tensor.rank(); ++d) {
-    int64_t reach = (tensor.size(d) - 1) * tensor.stride(d) * bytes;
-    (reach < 0 ? low : high) += static_cast<uintptr_t>(reach);
-  }
-  return {low, high + static_cast<uintptr_t>(bytes)};
-}
-
 std::byte *mapShared(int file, size_t bytes) {
   void *memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (memory == MAP_FAILED)
@@ -64,7 +51,7 @@ Arena::Arena(const Kernel &kernel, const Arguments &arguments) {
     const Tensor &tensor = arguments[i].tensor();
     for (const Region &region : regions_)
       if (std::find(region.members.begin(), region.members.end(), i) != region.members.end()) {
-        uintptr_t base = addressesOf(arguments[region.first].tensor()).first;
+        uintptr_t base = arguments[region.first].tensor().addresses().first;
         addresses_.push_back(words_.size());
         offsets_[i] = region.offset + (reinterpret_cast<uintptr_t>(tensor.data()) - base);
         words_.push_back(static_cast<int64_t>(offsets_[i]));
@@ -105,7 +92,7 @@ void Arena::findRegions(const Arguments &arguments) {
         throw Error("tuning starts from arguments in the host's memory: argument '" + names_[i] + "' is on " +
                     tensor.device().str());
       tensor.checkInsideBuffer();
-      auto [low, high] = addressesOf(tensor);
+      auto [low, high] = tensor.addresses();
       ranges.push_back({low, high, i});
     }
   std::sort(ranges.begin(), ranges.end(), [](const Range &a, const Range &b) {
@@ -122,7 +109,7 @@ void Arena::findRegions(const Arguments &arguments) {
     }
     Region &region = regions_.back();
     region.members.push_back(range.argument);
-    uintptr_t low = addressesOf(arguments[region.first].tensor()).first;
+    uintptr_t low = arguments[region.first].tensor().addresses().first;
     region.bytes = std::max<size_t>(region.bytes, range.high - low);
     reached = std::max(reached, range.high);
     bytes_ = region.offset + region.bytes + region.guard;
@@ -138,7 +125,7 @@ void Arena::load(const Arguments &arguments) {
   for (const Region &region : regions_) {
     std::fill_n(at(region.offset - region.guard), region.guard, guardByte);
     if (region.bytes > 0)
-      std::memcpy(at(region.offset), reinterpret_cast<void *>(addressesOf(arguments[region.first].tensor()).first),
+      std::memcpy(at(region.offset), reinterpret_cast<void *>(arguments[region.first].tensor().addresses().first),
                   region.bytes);
     std::fill_n(at(region.offset + region.bytes), region.guard, guardByte);
   }
@@ -154,7 +141,7 @@ void Arena::store(const Arguments &arguments) const {
       throw Error(std::string("the candidate wrote ") + (below ? "past the end" : "before the start") + " of '" +
                   names_[region.members.front()] + "'");
     if (region.bytes > 0)
-      std::memcpy(reinterpret_cast<void *>(addressesOf(arguments[region.first].tensor()).first), at(region.offset),
+      std::memcpy(reinterpret_cast<void *>(arguments[region.first].tensor().addresses().first), at(region.offset),
                   region.bytes);
   }
 }

@@ -197,7 +197,24 @@ struct Expected {
   const char *reason;
 };
 
-void expectEachToCostItselfAndNothingElse(TuneOptions::Judging judging, const std::vector<Expected> &expected) {
+/// `result` and `input`: what is said of a wrong result and of a changed input, which depends on who judges.
+void expectEachToCostItselfAndNothingElse(TuneOptions::Judging judging, const char *result, const char *input) {
+  using enum Outcome::Status;
+  const std::vector<Expected> expected = {
+      {wrongResult, wrong, result},
+      {writesPastTheEnd, wrong, "past the end of 'y'"},
+      {writesBeforeTheStart, wrong, "before the start of 'y'"},
+      {changesAnInput, wrong, input},
+      {segmentationFault, crashed, "Segmentation fault"},
+      {infiniteLoop, timedOut, "running took more than 2 s"},
+      {nonDeterministic, wrong, "differs between two runs"},
+      {skipsWorkLater, wrong, "timed"},
+      {failsToCompile, refused, "no instruction for that"},
+      {compilesForever, timedOut, "compiling took more than 3 s"},
+      {crashesTheCompiler, crashed, "Aborted"},
+      {refusedByTheKernel, refused, "refused while tracing"},
+      {throwsWhileRunning, wrong, "it did not like it"},
+  };
   Bench setup;
   setup.options.judging = judging;
   std::vector<int64_t> all = {none, wrongResult, writesPastTheEnd, writesBeforeTheStart, changesAnInput,
@@ -230,41 +247,12 @@ void expectEachToCostItselfAndNothingElse(TuneOptions::Judging judging, const st
 }
 
 TEST(Planted, EachCostsItselfAndNothingElse) {
-  using enum Outcome::Status;
-  expectEachToCostItselfAndNothingElse(TuneOptions::Judging::each, {
-      {wrongResult, wrong, "where the reference has"},
-      {writesPastTheEnd, wrong, "past the end of 'y'"},
-      {writesBeforeTheStart, wrong, "before the start of 'y'"},
-      {changesAnInput, wrong, "argument 0"},
-      {segmentationFault, crashed, "Segmentation fault"},
-      {infiniteLoop, timedOut, "running took more than 2 s"},
-      {nonDeterministic, wrong, "differs between two runs"},
-      {skipsWorkLater, wrong, "timed"},
-      {failsToCompile, refused, "no instruction for that"},
-      {compilesForever, timedOut, "compiling took more than 3 s"},
-      {crashesTheCompiler, crashed, "Aborted"},
-      {refusedByTheKernel, refused, "refused while tracing"},
-      {throwsWhileRunning, wrong, "it did not like it"},
-  });
+  expectEachToCostItselfAndNothingElse(TuneOptions::Judging::each, "where the reference has", "argument 0");
 }
 
 TEST(Planted, EachIsFoundOutByComparisonWithTheFirstToo) {
-  using enum Outcome::Status;
-  expectEachToCostItselfAndNothingElse(TuneOptions::Judging::first, {
-      {wrongResult, wrong, "further than rounding explains"},
-      {writesPastTheEnd, wrong, "past the end of 'y'"},
-      {writesBeforeTheStart, wrong, "before the start of 'y'"},
-      {changesAnInput, wrong, "wrote outside its outputs"},
-      {segmentationFault, crashed, "Segmentation fault"},
-      {infiniteLoop, timedOut, "running took more than 2 s"},
-      {nonDeterministic, wrong, "differs between two runs"},
-      {skipsWorkLater, wrong, "timed"},
-      {failsToCompile, refused, "no instruction for that"},
-      {compilesForever, timedOut, "compiling took more than 3 s"},
-      {crashesTheCompiler, crashed, "Aborted"},
-      {refusedByTheKernel, refused, "refused while tracing"},
-      {throwsWhileRunning, wrong, "it did not like it"},
-  });
+  expectEachToCostItselfAndNothingElse(TuneOptions::Judging::first, "further than rounding explains",
+                                       "wrote outside its outputs");
 }
 
 TEST(Planted, TheFirstOneIsJudgedByTheReference) {
