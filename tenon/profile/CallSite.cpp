@@ -71,6 +71,14 @@ std::vector<Frame> framesOf(const std::string &stack) {
   return frames;
 }
 
+/// Whether a program has been stripped: then addr2line names the nearest function that is exported, which is another one.
+bool isStripped(const std::string &module) {
+  std::vector<std::string> sections = linesOf("readelf -SW '" + module + "' 2>/dev/null");
+  return !sections.empty() && std::none_of(sections.begin(), sections.end(), [](const std::string &line) {
+    return line.find(" .symtab ") != std::string::npos;
+  });
+}
+
 /// Functions and lines by addr2line, one call for neighbouring frames of a module: it reads the module's symbols anew
 /// each time.
 void resolve(std::span<Frame> frames) {
@@ -81,6 +89,8 @@ void resolve(std::span<Frame> frames) {
       command += " " + frames[end].offset;
     if (module.find('\'') != std::string::npos)
       continue;
+    if (isStripped(module))
+      continue; // what the dynamic loader knew of it is all there is
     std::vector<std::string> lines = linesOf(command + " 2>/dev/null");
     for (size_t i = begin; i < end && 2 * (i - begin) + 1 < lines.size(); ++i) {
       const std::string &function = lines[2 * (i - begin)];

@@ -9,6 +9,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <unistd.h>
 
 using namespace tenon;
 
@@ -208,6 +213,23 @@ TEST(CallSite, AFrameInWords) {
   EXPECT_EQ(profile::describeSite("/nowhere/program+0x10 compute(int)"), "compute(int)");
   EXPECT_EQ(profile::describeSite("/nowhere/program+0x10"), "/nowhere/program+0x10");
   EXPECT_EQ(profile::describeSite("/nowhere/program+0x10 tenon::launch(int);/nowhere/program+0x20 main"), "main");
+}
+
+// Of a stripped program addr2line knows exported functions only, and names the one before.
+TEST(CallSite, AStrippedProgramIsNotGuessedAt) {
+  if (std::system("strip --version > /dev/null 2>&1 && addr2line --version > /dev/null 2>&1") != 0)
+    GTEST_SKIP() << "no strip or no addr2line here";
+  std::string copy = testing::TempDir() + "stripped-" + std::to_string(::getpid());
+  std::filesystem::copy_file("/proc/self/exe", copy, std::filesystem::copy_options::overwrite_existing);
+  Dl_info info{};
+  ASSERT_NE(::dladdr(reinterpret_cast<void *>(&profile::describeSite), &info), 0);
+  auto offset = reinterpret_cast<char *>(&profile::describeSite) - static_cast<char *>(info.dli_fbase) + 1;
+  char place[32];
+  std::snprintf(place, sizeof place, "+0x%zx", static_cast<size_t>(offset));
+  std::string before = profile::describeSite(std::string(info.dli_fname) + place);
+  ASSERT_EQ(std::system(("strip '" + copy + "'").c_str()), 0);
+  EXPECT_EQ(profile::describeSite(copy + place), copy + place) << "before: " << before;
+  std::filesystem::remove(copy);
 }
 
 TEST(PerfCounters, CountOrSayWhyNot) {
