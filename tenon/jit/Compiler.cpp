@@ -72,7 +72,7 @@ bool isGpu(Target target) { return target == Target::sim || target == Target::cu
 
 std::string gpuOptionsText(const CompileOptions &options) {
   return "w" + std::to_string(options.warps) + "c" + std::to_string(options.cluster) + "s" +
-         std::to_string(options.stages) + "k" + std::to_string(options.split) + "o" + std::to_string(options.stagger) +
+         std::to_string(options.stages) + "k" + std::to_string(options.split) + (options.shareTail ? "t" : "") + "o" + std::to_string(options.stagger) +
          "-" + options.without;
 }
 

@@ -51,6 +51,8 @@ int64_t blocksOf(const Executable::Plan &plan, const lower::KernelInfo &info, in
     throw Error("a grid of " + std::to_string(instances) + " program instances is more than a GPU can launch at once (" +
                 std::to_string(most / info.gpu.cluster) + "): use larger tiles");
   int64_t blocks = instances * info.gpu.cluster;
+  if (info.gpu.sharesTail)
+    return mostOfPersistent;
   return info.gpu.persistent ? std::min(blocks, mostOfPersistent) : blocks;
 }
 

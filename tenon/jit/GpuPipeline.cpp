@@ -65,6 +65,14 @@ std::string splitLoop(ModuleOp module, int factor, Diagnostics &diagnostics) {
   return place.empty() ? outcome.remark : place + ": " + outcome.remark;
 }
 
+std::string shareLastInstances(ModuleOp module, Diagnostics &diagnostics) {
+  nvidia::TailOutcome outcome = nvidia::shareTail(lower::kernelOf(module));
+  if (outcome.isShared && failed(simplifyTileIr(module, RandomBits::keep)))
+    diagnostics.raise("simplify");
+  std::string place = lower::placeOf(outcome.where);
+  return place.empty() ? outcome.remark : place + ": " + outcome.remark;
+}
+
 /// The place of a kernel's threads, in words.
 std::string describeBlock(const std::string &name, const nvidia::BlockShape &block) {
   std::string text = name + " runs in blocks of " + std::to_string(block.threads) + " threads";
@@ -112,6 +120,8 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   if (options.split < 0 || options.split > mostShares)
     throw Error("a loop can be split among 1 to " + std::to_string(mostShares) + " program instances, not " +
                 std::to_string(options.split));
+  if (options.shareTail && options.split > 1)
+    throw Error("a loop is split among program instances, or the last instances are shared by all blocks, not both");
   if (options.stagger < 0 || options.stagger > 16)
     throw Error("warpgroups begin 1 to 16 iterations after each other, not " + std::to_string(options.stagger));
   nvidia::Steps steps = nvidia::Steps::without(options.without);
@@ -123,6 +133,8 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
       diagnostics.raise("simplify");
     if (options.split > 1) // changes the grid, so before anybody looks at it
       remarks.push_back(splitLoop(module, options.split, diagnostics));
+    if (options.shareTail)
+      remarks.push_back(shareLastInstances(module, diagnostics));
     nvidia::countInstances(module, options.gpu);
   }
   if (stops("simplified")) {
@@ -169,6 +181,7 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   code.info.gpu.prints = program.prints;
   code.info.gpu.tensorMaps = program.tensorMaps;
   code.info.gpu.persistent = program.persistent;
+  code.info.gpu.sharesTail = program.persistent && program.sharesTail;
   code.info.gpu.startsEarly = program.startsEarly;
   if (stops("threads")) {
     printTo(*emit, *program.module);

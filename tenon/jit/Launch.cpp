@@ -83,33 +83,40 @@ void checkPromises(const Kernel &kernel, const Binding &binding, const Executabl
 
 using DeviceWorkspace = std::optional<cuda::CudaStream::Workspace>;
 
-/// Row-major views of zeroed memory for the workspaces, appended to the words, one block for all of them. On the CPU
-/// the memory is the thread's; on a device the stream's, to be let go of once the kernel is queued.
+/// Row-major views of memory for the workspaces, appended to the words. On the CPU the memory is the thread's, and all of
+/// it zero; on a device the stream's, to be let go of once the kernel is queued.
 DeviceWorkspace addWorkspaces(const Executable &executable, const Executable::Plan &plan, Stream *stream,
                               llvm::SmallVectorImpl<int64_t> &words) {
   constexpr size_t alignment = 64;
+  // What is to be zero comes first, then what may be anything; what is kept zero lies elsewhere.
+  std::array<size_t, 3> totals{};
   llvm::SmallVector<size_t, 4> offsets;
-  size_t total = 0;
   for (size_t i = 0; i < plan.workspaces.size(); ++i) {
     size_t bytes = executable.info.workspaces[i].elementBytes;
     for (int64_t size : plan.workspaces[i])
       if (size < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes) || bytes > (size_t(1) << 46))
         throw Error("kernel " + executable.info.name + " asks for a workspace with a dimension of " +
                     std::to_string(size) + " elements, which cannot be had");
+    size_t &total = totals[static_cast<size_t>(executable.info.workspaces[i].initial)];
     offsets.push_back(total);
     total += (bytes + alignment - 1) / alignment * alignment;
   }
+  auto [zero, anything, restored] = totals;
   DeviceWorkspace onDevice;
-  char *memory = nullptr;
+  std::array<char *, 3> memory{};
   if (!stream) {
-    memory = static_cast<char *>(zeroedWorkspace(total));
-  } else if (total) {
-    onDevice = cuda::CudaStream::of(*stream).zeroedWorkspace(total);
-    memory = static_cast<char *>(onDevice->data());
+    memory[0] = static_cast<char *>(zeroedWorkspace(zero + anything + restored));
+    memory[2] = memory[0] + zero + anything;
+  } else if (zero + anything + restored) {
+    onDevice = cuda::CudaStream::of(*stream).workspace(zero, anything, restored);
+    memory[0] = static_cast<char *>(onDevice->data());
+    memory[2] = static_cast<char *>(onDevice->restored());
   }
+  memory[1] = memory[0] + zero;
   for (size_t i = 0; i < plan.workspaces.size(); ++i) {
     const auto &sizes = plan.workspaces[i];
-    words.push_back(reinterpret_cast<int64_t>(memory + offsets[i]));
+    char *begin = memory[static_cast<size_t>(executable.info.workspaces[i].initial)];
+    words.push_back(reinterpret_cast<int64_t>(begin + offsets[i]));
     words.append(sizes.begin(), sizes.end());
     words.append(sizes.size(), 1);
     int64_t *strides = words.end() - sizes.size();

@@ -97,6 +97,7 @@ void encodeGpu(Writer &w, const lower::KernelInfo::Gpu &gpu) {
     w.text(map.element);
   }
   w.number(gpu.persistent);
+  w.number(gpu.sharesTail);
   w.number(gpu.startsEarly);
 }
 
@@ -130,6 +131,7 @@ lower::KernelInfo::Gpu decodeGpu(Reader &r) {
     gpu.tensorMaps.push_back(std::move(map));
   }
   gpu.persistent = r.number() != 0;
+  gpu.sharesTail = r.number() != 0;
   gpu.startsEarly = r.number() != 0;
   return gpu;
 }
@@ -159,6 +161,7 @@ std::vector<std::byte> encodeObject(const lower::KernelInfo &info, std::span<con
   for (const auto &workspace : info.workspaces) {
     w.number(workspace.elementBytes);
     w.number(workspace.rank);
+    w.number(static_cast<uint64_t>(workspace.initial));
   }
   w.number(info.remarks.size());
   for (const std::string &remark : info.remarks)
@@ -192,7 +195,8 @@ std::optional<Object> decodeObject(std::span<const std::byte> bytes) {
   }
   for (uint64_t i = r.count(); i > 0; --i) {
     auto elementBytes = static_cast<unsigned>(r.number());
-    object.info.workspaces.push_back({elementBytes, static_cast<unsigned>(r.number())});
+    auto rank = static_cast<unsigned>(r.number());
+    object.info.workspaces.push_back({elementBytes, rank, static_cast<tile::Initial>(r.number())});
   }
   for (uint64_t i = r.count(); i > 0; --i)
     object.info.remarks.push_back(r.string());

@@ -57,7 +57,7 @@ std::string variantOf(const Json &row) {
     if (row.contains("params") && row["params"].is_object())
       for (const auto &[name, value] : row["params"].items())
         add(name + "=" + value.dump());
-    for (const char *name : {"warps", "cluster", "stages", "split"})
+    for (const char *name : {"warps", "cluster", "stages", "split", "tail"})
       if (row.contains(name))
         add(std::string(name) + "=" + row[name].dump());
   }

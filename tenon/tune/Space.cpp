@@ -32,6 +32,7 @@ constexpr Option options[] = {
     {"cluster", [](LaunchOptions &o, int64_t value) { o.compile.cluster = static_cast<int>(value); }},
     {"stages", [](LaunchOptions &o, int64_t value) { o.compile.stages = static_cast<int>(value); }},
     {"split", [](LaunchOptions &o, int64_t value) { o.compile.split = static_cast<int>(value); }},
+    {"tail", [](LaunchOptions &o, int64_t value) { o.compile.shareTail = value != 0; }},
     {"stagger", [](LaunchOptions &o, int64_t value) { o.compile.stagger = static_cast<int>(value); }},
 };
 

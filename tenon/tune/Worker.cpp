@@ -139,6 +139,7 @@ private:
     options.cluster = question.at("cluster");
     options.stages = question.at("stages");
     options.split = question.at("split");
+    options.shareTail = question.at("tail");
     options.stagger = question.at("stagger");
     options.without = question.at("without");
     options.useDiskCache = question.at("disk_cache");

@@ -31,8 +31,8 @@ func.func @product(%a: !tile.view<2, bf16>, %b: !tile.view<2, bf16>, %c: !tile.v
   // CHECK: %[[SOME_N:.*]] = arith.maxsi %[[N]], %[[C0]] : index
   // CHECK: %[[PLACES:.*]] = arith.muli %[[SOME_M]], %[[SOME_N]] : index
   // CHECK: %[[ROWS:.*]] = arith.muli %[[PLACES]], %{{.*}} : index
-  // CHECK: %[[PARTS:.*]] = tile.workspace %{{.*}}, %[[C64]] : <2, f32>
-  // CHECK: %[[ARRIVED:.*]] = tile.workspace %[[PLACES]] : <1, i32>
+  // CHECK: %[[PARTS:.*]] = tile.workspace %{{.*}}, %[[C64]] {initial = 1 : i32} : <2, f32>
+  // CHECK: %[[ARRIVED:.*]] = tile.workspace %[[PLACES]] {initial = 2 : i32} : <1, i32>
   // CHECK: %[[IDS:.*]]:3 = tile.grid %[[C3]], %[[M]], %[[N]]
   %i, %j = tile.grid %m, %n
   // CHECK: %[[ROW:.*]] = arith.muli %[[IDS]]#1, %[[N]] : index
@@ -84,8 +84,8 @@ func.func @sums(%x: !tile.view<1, f32>, %n: index, %from: index, %y: !tile.view<
   %zero = arith.constant dense<0.0> : tensor<128xf32>
   %none = arith.constant dense<0> : tensor<64xi32>
   %ones = arith.constant dense<1> : tensor<64xi32>
-  // CHECK: %[[F:.*]] = tile.workspace %{{.*}} : <1, f32>
-  // CHECK: %[[I:.*]] = tile.workspace %{{.*}} : <1, i32>
+  // CHECK: %[[F:.*]] = tile.workspace %{{.*}} {initial = 1 : i32} : <1, f32>
+  // CHECK: %[[I:.*]] = tile.workspace %{{.*}} {initial = 1 : i32} : <1, i32>
   // CHECK: %[[IDS:.*]]:2 = tile.grid
   %i = tile.grid %n
   %scale = tile.load %x[%i] : !tile.view<1, f32> -> tensor<128xf32>

@@ -148,6 +148,8 @@ std::string Tiling::text() const {
     text += fmt::format(", {} stage{}", stages, stages == 1 ? "" : "s");
   if (split > 1)
     text += fmt::format(", loops split in {}", split);
+  if (tail)
+    text += ", last instances shared";
   if (stagger)
     text += fmt::format(", staggered by {}", stagger);
   if (!without.empty())
@@ -162,6 +164,7 @@ void Tiling::applyTo(LaunchOptions &options) const {
   options.compile.cluster = cluster;
   options.compile.stages = stages;
   options.compile.split = split;
+  options.compile.shareTail = tail != 0;
   options.compile.stagger = stagger;
   options.compile.without = without;
 }
@@ -169,7 +172,7 @@ void Tiling::applyTo(LaunchOptions &options) const {
 Tiling parseTiling(const std::string &text) {
   Tiling tiling;
   const std::map<std::string, int *> settings = {
-      {"warps", &tiling.warps}, {"cluster", &tiling.cluster}, {"stages", &tiling.stages}, {"split", &tiling.split},
+      {"warps", &tiling.warps}, {"cluster", &tiling.cluster}, {"stages", &tiling.stages}, {"split", &tiling.split}, {"tail", &tiling.tail},
       {"stagger", &tiling.stagger}};
   std::stringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {

@@ -14,6 +14,7 @@ struct Tiling {
   Params params;
   int warps = 0, cluster = 0, stages = 0; ///< 0: the compiler chooses
   int split = 0;                          ///< instances that share a loop
+  int tail = 0;                           ///< 1: the last instances are made by all blocks
   int stagger = 0;                        ///< iterations between warpgroups; 0: none
   std::string without;                    ///< steps left out
 

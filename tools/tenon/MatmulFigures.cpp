@@ -262,6 +262,7 @@ Json toJson(const MatmulFigures &figures) {
           {"cluster", figures.tiling.cluster},
           {"stages", figures.tiling.stages},
           {"split", figures.tiling.split},
+          {"tail", figures.tiling.tail},
           {"stagger", figures.tiling.stagger},
           {"without", figures.tiling.without},
           {"graph_launches", one.graphLaunches()},

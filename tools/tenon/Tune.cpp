@@ -267,7 +267,7 @@ Space spaceFor(const TuneRequest &request, const Case &one, const Problem &probl
     space.fix("vector_bits", request.isa == "baseline" ? 128 : request.isa == "avx2" ? 256 : 512);
   for (auto [name, value] :
        {std::pair("warps", request.warps), {"cluster", request.cluster}, {"stages", request.stages},
-        {"split", request.split}})
+        {"split", request.split}, {"tail", int(request.shareTail)}})
     if (value)
       space.fix(name, value);
   return space;

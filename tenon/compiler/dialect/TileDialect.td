@@ -45,4 +45,10 @@ def Tile_AtomicKind : I32EnumAttr<"AtomicKind", "what an atomic update does", [
   let cppNamespace = "::tenon::tile";
 }
 
+def Tile_Initial : I32EnumAttr<"Initial", "what a workspace holds when a launch starts", [
+    I32EnumAttrCase<"zero", 0>, I32EnumAttrCase<"anything", 1>, I32EnumAttrCase<"restored", 2>,
+  ]> {
+  let cppNamespace = "::tenon::tile";
+}
+
 #endif // TENON_TILE_DIALECT_TD

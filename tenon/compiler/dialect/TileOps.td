@@ -57,10 +57,12 @@ def Tile_RequireOp : Tile_Op<"require"> {
 def Tile_WorkspaceOp : Tile_Op<"workspace"> {
   let summary = "Memory shared by all instances of one launch";
   let description = [{
-    A row-major view of the given sizes (computed like the grid's), owned by the runtime, zero when the launch starts,
-    undefined after it. Stands at the top level of a kernel.
+    A row-major view of the given sizes (computed like the grid's), owned by the runtime, undefined after the launch.
+    Stands at the top level of a kernel. When the launch starts it is `zero`; or it holds `anything`, which costs
+    nothing; or it is zero and the launch leaves it so (`restored`), which has to be seen to only once.
   }];
-  let arguments = (ins Variadic<Index>:$sizes);
+  let arguments = (ins Variadic<Index>:$sizes,
+                       DefaultValuedAttr<Tile_Initial, "::tenon::tile::Initial::zero">:$initial);
   let results = (outs Tile_ViewType:$view);
   let assemblyFormat = "$sizes attr-dict `:` type($view)";
   let hasVerifier = 1;

@@ -41,7 +41,7 @@ KernelInfo describeKernel(ModuleOp module) {
       info.requirements.push_back({require.getMessage().str(), placeOf(op->getLoc())});
     if (auto workspace = llvm::dyn_cast<tile::WorkspaceOp>(op)) {
       auto type = workspace.getView().getType();
-      info.workspaces.push_back({byteSize(memoryType(type.getElementType())), type.getRank()});
+      info.workspaces.push_back({byteSize(memoryType(type.getElementType())), type.getRank(), workspace.getInitial()});
     }
   });
   return info;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "tenon/compiler/dialect/TileDialect.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -17,6 +19,7 @@ struct KernelInfo {
   };
   struct Workspace {
     unsigned elementBytes, rank;
+    tile::Initial initial = tile::Initial::zero;
   };
   /// A run-time argument of the kernel.
   struct Argument {
@@ -51,6 +54,8 @@ struct KernelInfo {
     std::vector<TensorMap> tensorMaps; ///< by the number that nvidia.tensor_map has
     /// The blocks loop over the program instances themselves: no more are launched than the device runs at once.
     bool persistent = false;
+    /// Blocks beyond the program instances have work, too.
+    bool sharesTail = false;
     /// It may be launched while the kernel before it still runs, and waits for that one's end by itself.
     bool startsEarly = false;
   };

@@ -11,6 +11,7 @@
 //     rest of the program, from %sum       ->      tile.store %part, %parts[%s of %i]
 //                                                  %before = tile.atomic_rmw add 1, %arrived[%i]
 //                                                  scf.if %before == S - 1
+//                                                    tile.store 0, %arrived[%i]
 //                                                    %sum = zero + part 0 + part 1 + ... + part S - 1
 //                                                    rest of the program, from %sum
 //
@@ -70,13 +71,43 @@ std::string refuseCarried(scf::ForOp loop, BlockArgument argument) {
   }
 }
 
+/// Why a loop is not one that several may share.
+std::string refuseLoop(tile::GridOp grid, scf::ForOp loop) {
+  if (!grid || loop->isBeforeInBlock(grid))
+    return "the grid is not declared before it";
+  if (loop->getNumResults() == 0)
+    return "it carries nothing";
+  if (!loop.getInductionVar().getType().isIndex())
+    return "it does not count in indices";
+  for (BlockArgument argument : loop.getRegionIterArgs())
+    if (std::string reason = refuseCarried(loop, argument); !reason.empty())
+      return reason;
+  if (acts(*loop))
+    return "it writes memory, asserts or prints";
+  for (Operation &op : *loop->getBlock()) {
+    if (op.isBeforeInBlock(loop) && acts(op))
+      return "the program writes memory, asserts or prints before it";
+    WalkResult names = op.walk([](Operation *inside) {
+      return llvm::isa<tile::AssertOp, tile::PrintOp>(inside) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (names.wasInterrupted()) // their texts say where in the grid
+      return "the program asserts or prints";
+  }
+  return "";
+}
+
 class Splitter {
 public:
   Splitter(func::FuncOp kernel, int64_t factor)
       : kernel_(kernel), factor_(factor), b_(kernel.getLoc(), kernel.getContext()) {}
 
   SplitOutcome run() {
-    SplitOutcome outcome{false, refuse(), loop_ ? loop_.getLoc() : kernel_.getLoc()};
+    auto [grid, loop, refusal] = findSumLoop(kernel_);
+    grid_ = grid;
+    loop_ = loop;
+    if (refusal.empty() && grid_.getNumResults() >= 3)
+      refusal = "the grid has three axes already";
+    SplitOutcome outcome{false, refusal, loop_ ? loop_.getLoc() : kernel_.getLoc()};
     if (!outcome.remark.empty()) {
       outcome.remark = "no loop is shared by several program instances: " + outcome.remark;
       return outcome;
@@ -89,44 +120,6 @@ public:
   }
 
 private:
-  std::string refuse() {
-    int loops = 0;
-    Block &program = kernel_.getBody().front();
-    for (Operation &op : program) {
-      if (auto grid = llvm::dyn_cast<tile::GridOp>(op))
-        grid_ = grid;
-      if (auto loop = llvm::dyn_cast<scf::ForOp>(op)) {
-        ++loops;
-        loop_ = loop;
-      }
-    }
-    if (loops != 1)
-      return loops ? "there are several at the top level" : "there is none at the top level";
-    if (!grid_ || loop_->isBeforeInBlock(grid_))
-      return "the grid is not declared before it";
-    if (grid_.getNumResults() >= 3)
-      return "the grid has three axes already";
-    if (loop_->getNumResults() == 0)
-      return "it carries nothing";
-    if (!loop_.getInductionVar().getType().isIndex())
-      return "it does not count in indices";
-    for (BlockArgument argument : loop_.getRegionIterArgs())
-      if (std::string reason = refuseCarried(loop_, argument); !reason.empty())
-        return reason;
-    if (acts(*loop_))
-      return "it writes memory, asserts or prints";
-    for (Operation &op : program) {
-      if (op.isBeforeInBlock(loop_) && acts(op))
-        return "the program writes memory, asserts or prints before it";
-      WalkResult names = op.walk([](Operation *inside) {
-        return llvm::isa<tile::AssertOp, tile::PrintOp>(inside) ? WalkResult::interrupt() : WalkResult::advance();
-      });
-      if (names.wasInterrupted()) // their texts say where in the grid
-        return "the program asserts or prints";
-    }
-    return "";
-  }
-
   void split() {
     b_.setLoc(loop_.getLoc());
     b_.setInsertionPoint(grid_);
@@ -135,7 +128,7 @@ private:
     extendGrid();
     b_.setInsertionPoint(loop_);
     takeShare();
-    keepHostOps();
+    moveHostOpsBefore(loop_);
     SmallVector<Operation *> rest;
     for (Operation *op = loop_->getNextNode(); op != kernel_.getBody().front().getTerminator(); op = op->getNextNode())
       rest.push_back(op);
@@ -143,6 +136,9 @@ private:
     Value isLast = leavePart();
     auto last = b_.create<scf::IfOp>(isLast, /*withElseRegion=*/false);
     b_.setInsertionPointToStart(last.thenBlock());
+    auto one = RankedTensorType::get({1}, b_.getI32Type());
+    Value none = b_.create<arith::ConstantOp>(DenseElementsAttr::get(one, int32_t(0)));
+    b_.create<tile::StoreOp>(none, arrived_, place_); // as it was found
     SmallVector<Value> sums = addParts();
     for (Operation *op : rest)
       op->moveBefore(last.thenBlock()->getTerminator());
@@ -168,8 +164,8 @@ private:
       Value some = b_.create<arith::MaxSIOp>(extent, index(0));
       places = places ? multiply(places, some) : some;
     }
-    auto make = [&](ValueRange sizes, Type element) -> Value {
-      return b_.create<tile::WorkspaceOp>(tile::ViewType::get(b_.getContext(), sizes.size(), element), sizes);
+    auto make = [&](ValueRange sizes, Type element, tile::Initial initial) -> Value {
+      return b_.create<tile::WorkspaceOp>(tile::ViewType::get(b_.getContext(), sizes.size(), element), sizes, initial);
     };
     for (Value tile : loop_.getResults()) {
       RankedTensorType type = typeOf(tile);
@@ -177,10 +173,10 @@ private:
       for (int64_t size : type.getShape())
         sizes.push_back(index(size));
       sizes[0] = multiply(multiply(places, count_), sizes[0]);
-      parts_.push_back(make(sizes, type.getElementType()));
+      parts_.push_back(make(sizes, type.getElementType(), tile::Initial::anything));
       partBytes_ += type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
     }
-    arrived_ = make(places, b_.getI32Type());
+    arrived_ = make(places, b_.getI32Type(), tile::Initial::restored);
   }
 
   /// The new axis is the slowest: instances that run at a time share what they read.
@@ -207,22 +203,6 @@ private:
     Value mine = add(begin, multiply(share_, length));
     loop_.setLowerBound(mine);
     loop_.setUpperBound(b_.create<arith::MinSIOp>(add(mine, length), end));
-  }
-
-  /// Preconditions and workspaces stand at the top level, with what they are computed from.
-  void keepHostOps() {
-    llvm::SetVector<Operation *> kept;
-    for (Operation *op = loop_->getNextNode(); op; op = op->getNextNode())
-      if (llvm::isa<tile::RequireOp, tile::WorkspaceOp>(op))
-        kept.insert(op);
-    for (size_t i = 0; i < kept.size(); ++i)
-      for (Value operand : kept[i]->getOperands())
-        if (Operation *source = operand.getDefiningOp(); source && loop_->isBeforeInBlock(source))
-          kept.insert(source);
-    SmallVector<Operation *> inOrder = kept.takeVector();
-    llvm::sort(inOrder, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    for (Operation *op : inOrder)
-      op->moveBefore(loop_);
   }
 
   /// Where a part lies.
@@ -291,6 +271,39 @@ struct SplitReduction : PassWrapper<SplitReduction, OperationPass<func::FuncOp>>
 };
 
 } // namespace
+
+SumLoop findSumLoop(func::FuncOp kernel) {
+  SumLoop found;
+  int loops = 0;
+  for (Operation &op : kernel.getBody().front()) {
+    if (auto grid = llvm::dyn_cast<tile::GridOp>(op))
+      found.grid = grid;
+    if (auto loop = llvm::dyn_cast<scf::ForOp>(op)) {
+      ++loops;
+      found.loop = loop;
+    }
+  }
+  if (loops == 1)
+    found.refusal = refuseLoop(found.grid, found.loop);
+  else
+    found.refusal = loops ? "there are several at the top level" : "there is none at the top level";
+  return found;
+}
+
+void moveHostOpsBefore(scf::ForOp loop) {
+  llvm::SetVector<Operation *> kept;
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
+    if (llvm::isa<tile::RequireOp, tile::WorkspaceOp>(op))
+      kept.insert(op);
+  for (size_t i = 0; i < kept.size(); ++i)
+    for (Value operand : kept[i]->getOperands())
+      if (Operation *source = operand.getDefiningOp(); source && loop->isBeforeInBlock(source))
+        kept.insert(source);
+  SmallVector<Operation *> inOrder = kept.takeVector();
+  llvm::sort(inOrder, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *op : inOrder)
+    op->moveBefore(loop);
+}
 
 SplitOutcome splitReduction(func::FuncOp kernel, int64_t factor) { return Splitter(kernel, factor).run(); }
 

@@ -215,27 +215,35 @@ uint64_t CudaStream::takeStatus() { return gpu_.statusWords().take(status_); }
 
 thread_local std::vector<std::shared_ptr<const void>> *CudaStream::keptByCapture = nullptr;
 
-CudaStream::Workspace CudaStream::zeroedWorkspace(size_t bytes) {
+CudaStream::Workspace CudaStream::workspace(size_t zero, size_t anything, size_t restored) {
   gpu_.checkUsable();
   CurrentContext current(gpu_);
-  std::unique_lock lock(workspaceMutex_);
-  auto allocate = [&] { return Tensor::empty(DType::u8, {static_cast<int64_t>(bytes)}, gpu_.device()); };
-  void *memory = nullptr;
-  if (isCapturing()) {
-    if (!keptByCapture)
-      throw Error("a kernel with a workspace can be captured only by the thread that captures the graph");
-    auto own = std::make_shared<Tensor>(allocate());
-    memory = own->data();
-    keptByCapture->push_back(std::move(own));
-  } else {
-    if (!workspace_ || workspace_->bufferBytes() < bytes) {
-      workspace_.reset(); // first, so that the old and the new are not needed at once if nothing is queued
-      workspace_ = allocate();
+  Workspace workspace{std::unique_lock(workspaceMutex_)};
+  bool capturing = isCapturing();
+  if (capturing && !keptByCapture)
+    throw Error("a kernel with a workspace can be captured only by the thread that captures the graph");
+  // Memory that is kept, and large enough, or new.
+  auto have = [&](std::optional<Tensor> &kept, size_t bytes, auto allocate) -> void * {
+    if (bytes == 0)
+      return nullptr;
+    auto size = static_cast<int64_t>(bytes);
+    if (capturing) {
+      auto own = std::make_shared<Tensor>(allocate(DType::u8, {size}, gpu_.device()));
+      keptByCapture->push_back(own);
+      return own->data();
     }
-    memory = workspace_->data();
-  }
-  gpu_.check(gpu_.api().cuMemsetD8Async(reinterpret_cast<uintptr_t>(memory), 0, bytes, handle_), "zeroing a workspace");
-  return {std::move(lock), memory};
+    if (!kept || kept->bufferBytes() < bytes) {
+      kept.reset(); // first, so that the old and the new are not needed at once if nothing is queued
+      kept = allocate(DType::u8, {size}, gpu_.device());
+    }
+    return kept->data();
+  };
+  workspace.data_ = have(workspace_, zero + anything, Tensor::empty);
+  workspace.restored_ = have(restored_, restored, Tensor::zeros);
+  if (zero)
+    gpu_.check(gpu_.api().cuMemsetD8Async(reinterpret_cast<uintptr_t>(workspace.data_), 0, zero, handle_),
+               "zeroing a workspace");
+  return workspace;
 }
 
 void CudaStream::addRecentLaunches(std::vector<const char *> &names) const {

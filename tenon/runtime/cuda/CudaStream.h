@@ -46,16 +46,18 @@ public:
   class Workspace {
   public:
     void *data() const { return data_; }
+    void *restored() const { return restored_; }
 
   private:
     friend class CudaStream;
-    Workspace(std::unique_lock<std::mutex> lock, void *data) : lock_(std::move(lock)), data_(data) {}
+    explicit Workspace(std::unique_lock<std::mutex> lock) : lock_(std::move(lock)) {}
     std::unique_lock<std::mutex> lock_;
-    void *data_;
+    void *data_ = nullptr, *restored_ = nullptr;
   };
-  /// Zeroed by the stream before what is queued on it next. The stream keeps the memory for the next launch; while it
-  /// is being captured, the graph gets memory of its own.
-  Workspace zeroedWorkspace(size_t bytes);
+  /// data(): so many bytes that the stream zeroes before what is queued on it next, and `anything` more that nobody
+  /// does. restored(): bytes that are zero as long as every kernel leaves them so. The stream keeps the memory for the
+  /// next launch; while it is being captured, the graph gets memory of its own.
+  Workspace workspace(size_t zero, size_t anything, size_t restored);
   /// What the graph that this thread captures must keep, memory and code; null when it captures none.
   static thread_local std::vector<std::shared_ptr<const void>> *keptByCapture;
 
@@ -103,7 +105,7 @@ private:
   std::mutex hostMutex_;
   std::list<HostWork> hostWork_;
   std::mutex workspaceMutex_;
-  std::optional<Tensor> workspace_;
+  std::optional<Tensor> workspace_, restored_;
   std::mutex captureMutex_;
   EventHandle beforeCapture_ = nullptr; ///< behind what was queued when the capture began
 };

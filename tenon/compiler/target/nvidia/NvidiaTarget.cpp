@@ -163,6 +163,7 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
     program.prints = emitter.prints();
     program.tensorMaps = emitter.tensorMaps();
     program.persistent = emitter.isPersistent() && lowering.steps.persistence;
+    program.sharesTail = emitter.sharesTail();
     program.block.cluster = options.cluster * options.sharers;
     program.startsEarly = program.module->walk([](AwaitEarlierLaunchesOp) { return WalkResult::interrupt(); })
                               .wasInterrupted();

@@ -47,6 +47,7 @@ struct ThreadProgram {
   std::vector<ThreadEmitter::TensorMap> tensorMaps;
   int64_t stages = 1;      ///< slots of the loads that run ahead of their loop
   bool persistent = false; ///< a block takes one program instance after the other
+  bool sharesTail = false; ///< blocks beyond the program instances have work, too
   bool startsEarly = false; ///< it may be launched while the kernel before it still runs: it waits by itself
 };
 

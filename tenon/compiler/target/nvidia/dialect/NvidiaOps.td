@@ -69,6 +69,35 @@ def Nvidia_AgainOp : Nvidia_Op<"again", [Pure, AllTypesMatch<["value", "result"]
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
+// Program instances that several blocks share (threads/ShareTail.cpp)
+//===--------------------------------------------------------------------------------------------------------------===//
+
+def Nvidia_ShareOp : Nvidia_Op<"share", [Pure]> {
+  let summary = "Which of a loop's iterations fall to this block";
+  let description = [{
+    From `begin` to `end` of 0 to `iterations`. That is part number `part` of `parts`, whose results lie in slots from
+    `slot` on; where there is one part, it is all of them.
+  }];
+  let arguments = (ins Index:$iterations);
+  let results = (outs Index:$begin, Index:$end, Index:$part, Index:$parts, Index:$slot);
+  let assemblyFormat = "$iterations attr-dict";
+}
+
+def Nvidia_CombineOp : Nvidia_Op<"combine", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The sums of what all parts of a loop gave, for whoever is the last to be done";
+  let description = [{
+    What the tiles are when `is_last` is false nobody should ask.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$tiles, Index:$part, Index:$parts, Index:$slot, AnyType:$pieces,
+                       AnyType:$arrived);
+  let results = (outs Variadic<AnyRankedTensor>:$sums, I1:$is_last);
+  let assemblyFormat = [{
+    $tiles `part` $part `of` $parts `at` $slot `,` $pieces `,` $arrived attr-dict `:` type($tiles) `,` type($pieces) `,`
+    type($arrived) `->` type($sums)
+  }];
+}
+
+//===--------------------------------------------------------------------------------------------------------------===//
 // Who am I
 //===--------------------------------------------------------------------------------------------------------------===//
 

@@ -336,7 +336,7 @@ ProducerSlice producerSlice(ArrayRef<tile::LoadOp> loads) {
     if (auto load = llvm::dyn_cast<tile::LoadOp>(op); load && mayBeWritten(kernel, load.getView()))
       slice.refusal = "its address is read from memory that the kernel may write";
     bool isScalar = llvm::isa<arith::ConstantOp, tile::SizeOp, tile::GridOp, tile::LoadOp, tile::ScalarOp, tile::SplatOp,
-                              tile::ReshapeOp>(op) ||
+                              tile::ReshapeOp, ShareOp>(op) ||
                     lower::isElementwise(op);
     if (!isScalar)
       slice.refusal = "its address depends on " + op->getName().getStringRef().str();

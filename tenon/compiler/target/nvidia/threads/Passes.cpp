@@ -15,6 +15,7 @@ void registerThreadPasses() {
   mlir::registerPass([] { return createShortenLivesPass(); });
   mlir::registerPass([] { return createSinkToUsesPass(); });
   mlir::registerPass([] { return createEarlyLoadsPass(); });
+  mlir::registerPass([] { return createShareTailPass(); });
 }
 
 } // namespace tenon::nvidia

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -47,6 +48,17 @@ std::unique_ptr<mlir::Pass> createSinkToUsesPass();
 /// On simplified Tile IR, before the launch is planned: where memory decides how long a program instance takes, a counter
 /// from which blocks take the next one (Schedule.cpp).
 void countInstances(mlir::ModuleOp module, const std::string &architecture);
+
+/// On simplified Tile IR, before the launch is planned: the last program instances, fewer than there are blocks, are made
+/// by all of them (ShareTail.cpp). In place; a kernel that is not made so stays as it is.
+struct TailOutcome {
+  bool isShared = false;
+  std::string remark; ///< what was done, or why not
+  mlir::Location where;
+};
+TailOutcome shareTail(mlir::func::FuncOp kernel);
+/// The same as a pass, which says what became of the kernel in a remark.
+std::unique_ptr<mlir::Pass> createShareTailPass();
 
 /// For tenon-opt.
 void registerThreadPasses();

@@ -131,13 +131,14 @@ LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
     first = b_.create<arith::DivUIOp>(first, i32(options_.sharers));
     step = b_.create<arith::DivUIOp>(step, i32(options_.sharers));
   }
-  auto loop = b_.create<scf::ForOp>(first, count, step, states);
+  Value end = planTail(count, first, step);
+  auto loop = b_.create<scf::ForOp>(first, end, step, states);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToStart(loop.getBody());
   ValueRange arguments = loop.getRegionIterArgs();
   take(carried, arguments);
   isFirstInstance_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, loop.getInductionVar(), first);
-  setGroupedInstance(grid, loop.getInductionVar());
+  setGroupedInstance(grid, takePiece(loop.getInductionVar()));
   if (failed(body()))
     return failure();
   states.clear();

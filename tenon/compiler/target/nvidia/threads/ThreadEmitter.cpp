@@ -187,6 +187,8 @@ LogicalResult ThreadEmitter::emitOp(Operation &op) {
       })
       .Case<tile::LoadOp>([&](auto load) { return emitLoad(load), success(); })
       .Case<AgainOp>([&](auto again) { return emitAgain(again); })
+      .Case<ShareOp>([&](auto share) { return emitShare(share), success(); })
+      .Case<CombineOp>([&](auto combine) { return emitCombine(combine); })
       .Case<tile::StoreOp>([&](auto store) { return emitStore(store), success(); })
       .Case<tile::GatherOp>([&](auto gather) { return emitGather(gather), success(); })
       .Case<tile::ScatterOp>([&](auto scatter) { return emitScatter(scatter), success(); })

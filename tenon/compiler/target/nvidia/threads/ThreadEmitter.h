@@ -16,6 +16,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
+#include <array>
 #include <limits>
 #include <string>
 #include <vector>
@@ -30,7 +31,7 @@
 /// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp
 /// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, ClusterReduce.cpp, Scan.cpp, Dot.cpp, WarpgroupDot.cpp, MatrixDot.cpp and
 /// PlainDot.cpp (dots), Pipeline.cpp (loads that run ahead of their loop), Roles.cpp and Rings.cpp (loads by a warp of
-/// their own), BulkStore.cpp.
+/// their own), Schedule.cpp and ShareTail.cpp (which instances a block has), BulkStore.cpp.
 namespace tenon::nvidia {
 
 struct ThreadOptions {
@@ -127,6 +128,7 @@ public:
   using TensorMap = lower::KernelInfo::Gpu::TensorMap;
   const std::vector<TensorMap> &tensorMaps() const { return tensorMaps_; }
   bool isPersistent() const { return !rings_.empty(); }
+  bool sharesTail() const { return tail_.has_value(); }
 
 private:
   //--- The program (ThreadEmitter.cpp) ---
@@ -372,6 +374,21 @@ private:
   mlir::LogicalResult emitTakenInstances(tile::GridOp grid, mlir::Value count, const CarriedRings &carried,
                                          bool produces, llvm::function_ref<mlir::LogicalResult()> body);
 
+  //--- ShareTail.cpp: the last instances, made by all blocks ---
+  struct Tail {
+    ShareOp op;
+    mlir::Value block, blocks, iterations;      ///< i32: this one's number, how many there are; of a whole instance
+    mlir::Value whole, length, longer;          ///< i32: instances that are not shared; of a span; spans with one more
+    std::array<mlir::Value, 5> piece;           ///< i32: what ShareOp gives, of the piece at hand
+  };
+  mlir::Value planTail(mlir::Value count, mlir::Value first, mlir::Value step);
+  mlir::Value spanBegin(mlir::Value span);
+  mlir::Value spanOf(mlir::Value iteration);
+  mlir::Value takePiece(mlir::Value number);
+  void emitShare(ShareOp op);
+  mlir::LogicalResult emitCombine(CombineOp op);
+  mlir::Value countPiece(CombineOp op, mlir::Value slot, mlir::Value parts);
+
   //--- WarpgroupDot.cpp: dots under way ---
   /// Waits for all of them; what they read is free.
   void settle();
@@ -467,6 +484,7 @@ private:
   llvm::DenseSet<mlir::Value> async_;
   std::vector<std::unique_ptr<Ring>> rings_;
   std::optional<Schedule> schedule_;
+  std::optional<Tail> tail_;
   SharedLoads shared_;    ///< by the blocks of the cluster
   mlir::Value isLive_;    ///< whether the instance is one of the grid's: a cluster may reach beyond; null: always
   llvm::SmallVector<mlir::Value> underWay_; ///< results of dots that no wait has covered yet
