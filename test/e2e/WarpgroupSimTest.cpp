@@ -145,6 +145,18 @@ TEST(WarpgroupSim, ThreadsInAnyOrder) {
   }
 }
 
+/// Rows of a shared tile that its blocks cannot have equally many of: 200 for four are 48 each and eight for the first.
+TEST(WarpgroupSim, UnequalParts) {
+  for (auto [columns, cluster] : {std::pair<int64_t, int>{200, 4}, {136, 2}, {104, 4}}) {
+    LaunchOptions options = onSim({{"bm", 128}, {"bn", columns}, {"bk", 64}});
+    options.compile.cluster = cluster;
+    expectRight(biasGelu(520, 2 * columns, 200), zoo::matmul, options); // and a cluster that reaches beyond the grid
+    Scaled other(512, columns, 128), alone(512, columns, 128);
+    expectParts(remarksOf(scaled, other.arguments(), options), {"blocks a part for all"});
+    EXPECT_EQ(other.run(options), alone.run(onSim(options.params))) << columns;
+  }
+}
+
 /// Sums of f8 are added up in f32, in pieces where there are not registers for them and the accumulators.
 TEST(WarpgroupSim, F8InPieces) {
   for (auto [bm, bn] : {std::pair<int64_t, int64_t>{128, 128}, {128, 192}, {128, 256}, {256, 128}}) {

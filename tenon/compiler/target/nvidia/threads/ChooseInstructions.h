@@ -62,6 +62,9 @@ struct ProducerSlice {
 };
 ProducerSlice producerSlice(llvm::ArrayRef<tile::LoadOp> loads);
 
+/// A swizzle's pattern is so many rows high: where a part of a tile may begin.
+inline constexpr int64_t swizzledRows = 8;
+
 /// How the blocks of a cluster, each with a program instance of its own, share loads: their instances differ along one
 /// axis of the grid, on which the addresses of some bulk loads do not depend. Each block then loads a part of such a
 /// tile and sends it to all.

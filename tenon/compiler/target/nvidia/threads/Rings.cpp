@@ -79,15 +79,24 @@ void ThreadEmitter::planRings() {
     transfer.isShared = shared_.loads.contains(load);
     transfer.rowDim = -1;
     ring->isShared |= transfer.isShared;
-    SmallVector<int64_t> dims = {transfer.columnDim}, box = {panel / bytes};
-    for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d)
-      if (d != transfer.columnDim) {
-        dims.push_back(d);
-        box.push_back(shape[d] == 1 ? 1 : transfer.tile.paddedRows / (transfer.isShared ? options_.sharers : 1));
-        if (shape[d] != 1)
-          transfer.rowDim = d;
-      }
-    transfer.map = tensorMap(load.getView(), dims, box, panel);
+    int64_t sharers = transfer.isShared ? options_.sharers : 1;
+    transfer.rows = transfer.tile.paddedRows / sharers;
+    if (transfer.isShared)
+      transfer.rows = transfer.rows / swizzledRows * swizzledRows;
+    auto mapOf = [&](int64_t rowsOfBox) {
+      SmallVector<int64_t> dims = {transfer.columnDim}, box = {panel / bytes};
+      for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d)
+        if (d != transfer.columnDim) {
+          dims.push_back(d);
+          box.push_back(shape[d] == 1 ? 1 : rowsOfBox);
+          if (shape[d] != 1)
+            transfer.rowDim = d;
+        }
+      return tensorMap(load.getView(), dims, box, panel);
+    };
+    transfer.map = mapOf(transfer.rows);
+    if (transfer.rows * sharers < transfer.tile.paddedRows)
+      transfer.mapOfRest = mapOf(swizzledRows);
     ring->transfers.push_back(std::move(transfer));
   });
   for (auto &ring : rings_) {
@@ -205,33 +214,48 @@ void ThreadEmitter::startTransfers(Ring &ring) {
   b_.create<MbarrierArriveOp>(full, i32(bytes), /*cluster=*/false);
   Value slotBegin = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(ring.slot, i32(ring.slotBytes)),
                                              i32(ring.window.begin));
-  for (const Transfer &transfer : ring.transfers) {
-    tile::LoadOp load = transfer.load;
-    b_.setLoc(load.getLoc());
-    Value map = b_.create<TensorMapOp>(b_.getI64Type(), static_cast<uint32_t>(transfer.map));
-    Value part, everybody; // the rows that this block loads for all
-    if (transfer.isShared) {
-      part = b_.create<arith::MulIOp>(clusterRank_, i32(transfer.tile.paddedRows / options_.sharers));
-      everybody = b_.create<arith::ConstantIntOp>((int64_t(1) << options_.sharers) - 1, 16);
+  for (Transfer &transfer : ring.transfers) {
+    b_.setLoc(transfer.load.getLoc());
+    if (!transfer.isShared) {
+      startTransfer(ring, transfer, transfer.map, slotBegin, {});
+      continue;
     }
-    for (int64_t panel = 0; panel < transfer.tile.panels(); ++panel) {
-      SmallVector<Value> coordinates;
-      for (unsigned dim : tensorMaps_[transfer.map].dims) {
-        Value at = boxCoordinate(load.getOffsets()[dim]);
-        if (panel && static_cast<int64_t>(dim) == transfer.columnDim)
-          at = b_.create<arith::AddIOp>(at, i32(panel * transfer.tile.panel / transfer.tile.elementBytes));
-        if (part && static_cast<int64_t>(dim) == transfer.rowDim)
-          at = b_.create<arith::AddIOp>(at, part);
-        coordinates.push_back(at);
-      }
-      Value shared = b_.create<arith::AddIOp>(slotBegin, i32(transfer.begin + panel * transfer.tile.panelSize()));
-      if (part)
-        shared = b_.create<arith::AddIOp>(shared, b_.create<arith::MulIOp>(part, i32(transfer.tile.panel)));
-      b_.create<TmaLoadOp>(shared, map, coordinates, full, everybody,
-                           b_.getDenseI64ArrayAttr({ring.window.begin, ring.window.end}), IntegerAttr());
-    }
+    startTransfer(ring, transfer, transfer.map, slotBegin, b_.create<arith::MulIOp>(clusterRank_, i32(transfer.rows)));
+    if (transfer.mapOfRest < 0)
+      continue;
+    int64_t equal = transfer.rows * options_.sharers, rest = (transfer.tile.paddedRows - equal) / swizzledRows;
+    auto some = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, clusterRank_, i32(rest)));
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(some.thenBlock());
+    Value row = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(clusterRank_, i32(swizzledRows)), i32(equal));
+    startTransfer(ring, transfer, transfer.mapOfRest, slotBegin, row);
   }
   advance(ring);
+}
+
+/// A box for each panel; `firstRow` (null: 0) of the tile is where they begin, and all blocks of the cluster get them.
+void ThreadEmitter::startTransfer(const Ring &ring, const Transfer &transfer, int mapNumber, Value slotBegin,
+                                  Value firstRow) {
+  tile::LoadOp load = transfer.load;
+  Value map = b_.create<TensorMapOp>(b_.getI64Type(), static_cast<uint32_t>(mapNumber)), everybody;
+  if (firstRow)
+    everybody = b_.create<arith::ConstantIntOp>((int64_t(1) << options_.sharers) - 1, 16);
+  for (int64_t panel = 0; panel < transfer.tile.panels(); ++panel) {
+    SmallVector<Value> coordinates;
+    for (unsigned dim : tensorMaps_[mapNumber].dims) {
+      Value at = boxCoordinate(load.getOffsets()[dim]);
+      if (panel && static_cast<int64_t>(dim) == transfer.columnDim)
+        at = b_.create<arith::AddIOp>(at, i32(panel * transfer.tile.panel / transfer.tile.elementBytes));
+      if (firstRow && static_cast<int64_t>(dim) == transfer.rowDim)
+        at = b_.create<arith::AddIOp>(at, firstRow);
+      coordinates.push_back(at);
+    }
+    Value shared = b_.create<arith::AddIOp>(slotBegin, i32(transfer.begin + panel * transfer.tile.panelSize()));
+    if (firstRow)
+      shared = b_.create<arith::AddIOp>(shared, b_.create<arith::MulIOp>(firstRow, i32(transfer.tile.panel)));
+    b_.create<TmaLoadOp>(shared, map, coordinates, barrierAt(ring.full, ring.slot), everybody,
+                         b_.getDenseI64ArrayAttr({ring.window.begin, ring.window.end}), IntegerAttr());
+  }
 }
 
 /// The tiles at hand are those of the next slot.

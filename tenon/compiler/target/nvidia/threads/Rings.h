@@ -14,6 +14,8 @@ struct ThreadEmitter::Transfer {
   int map;           ///< number of the tensor map
   int64_t rowDim;    ///< of the view; -1: one row
   bool isShared;     ///< each block of the cluster loads a part of the rows, for all
+  int64_t rows = 0;  ///< of a box
+  int mapOfRest = -1; ///< where blocks cannot have equally many: of the swizzled rows, eight, that the first ones load besides
 };
 
 /// Slots of shared memory through which the tiles of some loads of one block of the program go, loads that a dot reads

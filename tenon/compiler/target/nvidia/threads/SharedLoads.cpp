@@ -104,8 +104,8 @@ SharedLoads sharedLoads(func::FuncOp kernel, int64_t blocks) {
         return;
       together &= !dependents.controls(load);
       bool same = llvm::none_of(load.getOffsets(), [&](Value offset) { return dependents.contains(offset); });
-      if (!same || rowsOf(load) % (8 * blocks))
-        return; // swizzled rows come in eights
+      if (!same || rowsOf(load) % swizzledRows || rowsOf(load) < swizzledRows * blocks)
+        return;
       found.loads.insert(load);
       bytes += load.getType().getNumElements() * lower::byteSize(lower::memoryType(load.getType().getElementType()));
     });

@@ -348,6 +348,8 @@ private:
   void clusterBarrier();
   void advance(Ring &ring);
   void startTransfers(Ring &ring);
+  void startTransfer(const Ring &ring, const Transfer &transfer, int mapNumber, mlir::Value slotBegin,
+                     mlir::Value firstRow);
   void takeSlot(Ring &ring);
   void waitForFull(Ring &ring);
   void releaseSlot(Ring &ring, mlir::Value slot);
