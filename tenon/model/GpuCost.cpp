@@ -77,9 +77,35 @@ private:
     return std::max(blocks, 1.0);
   }
 
+  /// Instances that blocks are there for: a cluster has whole rows or columns of them, whichever share the larger load.
+  double instancesInClusters() const {
+    double instances = counts_.instances * shape_.split;
+    if (shape_.cluster == 1 || shape_.split > 1 || counts_.dots.empty())
+      return instances;
+    const Counts::DotShape &dot = counts_.dots.front();
+    int last = counts_.grid[2] > 1 ? 2 : 1;
+    auto extent = static_cast<double>(counts_.grid[dot.rows > dot.columns ? last : last - 1]);
+    return instances / extent * std::ceil(extent / shape_.cluster) * shape_.cluster;
+  }
+
+  /// Multiprocessors that clusters can have: those of a larger one must be near each other, and some are left over.
+  double processorsForClusters() const {
+    double size = shape_.cluster, processors = ceilings_.processors;
+    return size <= 2 ? processors : std::floor(processors * 11 / 12 / size) * size;
+  }
+
+  /// Whether sums of products are added up beside the accumulators, and there are not registers for all of them.
+  bool addsPieces() const {
+    double accumulators = 0; // words
+    for (const Counts::DotShape &dot : counts_.dots)
+      accumulators += static_cast<double>(dot.rows * dot.columns) / (warps_ * 32);
+    return accumulators > mostPromoted && counts_.executed.matrix[static_cast<size_t>(Precision::f8)] > 0;
+  }
+
   void loopAroundDot() {
-    double instances = counts_.instances * shape_.split, steps = counts_.loopIterations / shape_.split;
-    double each = ceilings_.processors / instances; // of the whole launch's time at full rate, an instance's on its own
+    double instances = instancesInClusters(), steps = counts_.loopIterations / shape_.split;
+    double processors = processorsForClusters();
+    double each = ceilings_.processors / (counts_.instances * shape_.split); // of the whole launch's time at full rate, an instance's on its own
     double loaded = 0, lines = 0, largest = 0;
     for (const Counts::LoopLoad &load : counts_.loopLoads) {
       loaded += load.lineBytes;
@@ -98,8 +124,8 @@ private:
     // A warpgroup of its own starts the loads.
     double words = wordsOf(1), threads = warps_ * 32 + 128;
     double blocks = blocksOf(0.5 * words + 48, threads, slots * loaded + written);
-    blocks = std::min(blocks, std::ceil(instances / ceilings_.processors));
-    double rounds = std::ceil(instances / ceilings_.processors / blocks);
+    blocks = std::min(blocks, std::ceil(instances / processors));
+    double rounds = std::ceil(instances / processors / blocks);
 
     double matrix = totals_.matrix * each;
     for (const Counts::DotShape &dot : counts_.dots)
@@ -107,6 +133,8 @@ private:
         matrix *= f_.crossed;
         break;
       }
+    if (addsPieces())
+      matrix *= f_.pieces;
     double groups = std::min(blocks * warps_ / 4, 2.0);
     double other = totals_.other * each * (f_.plain + f_.lone / (groups * groups));
     other *= 1 + 0.02 * std::max(0.0, warps_ / 4.0 - 2); // barriers of more warps take longer
@@ -151,6 +179,7 @@ private:
                      [](const GpuCost::Part &a, const GpuCost::Part &b) { return a.seconds > b.seconds; });
   }
 
+  static constexpr double mostPromoted = 112; ///< words of accumulators whose sums fit beside them
   static constexpr double mostWords = 240; ///< of live tiles that a thread holds without spilling
 
   const Counts &counts_;

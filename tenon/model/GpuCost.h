@@ -21,12 +21,15 @@
 /// With a loop around a dot, of one instance on its multiprocessor:
 ///
 ///     m          matrix operations / rate / `matrix`; times `crossed` where the warpgroups cannot share the result in
-///                parts of 64 rows and 8 columns
+///                parts of 64 rows and 8 columns; times `pieces` where f8 has its sums added up in pieces, since there
+///                are not registers for all of them beside the accumulators
 ///     v          other operations / rate * (`plain` + `lone` / (warpgroups of the blocks, at most 2)^2): few warps
 ///                wait for themselves
 ///     l          steps * bytes of the lines that a step loads / min(`load`, slots * bytes / `latency`). Rows of a tile
 ///                are whole lines of 128 bytes, and straddle two where rows of the view are no multiples of a line
-///                (times `straddling`); in a cluster of two, half of the larger operand is loaded by the other block
+///                (times `straddling`); in a cluster each block loads its part of the larger operand, for all
+///     rounds     of blocks: clusters have whole rows (or columns) of instances, and those of more than two blocks
+///                cannot use every multiprocessor
 ///     round      max(b max(m, v) + min(m, v), b l) + steps * (`dependent` where v matters, else `step`) + `begin` +
 ///                b * bytes written / `end`
 ///     seconds    launch + the fourth root of (memory^4 + (rounds * round)^4); for a loop that is shared by several
@@ -42,7 +45,7 @@ namespace tenon::model {
 
 struct GpuFactors {
   double memory = 0.9, matrix = 0.85;      ///< of the rate that the datasheet states
-  double crossed = 2.5;
+  double crossed = 2.5, pieces = 1.06;
   double plain = 1.7, lone = 0.95;
   double load = 95e9;                      ///< bytes a second that a multiprocessor loads
   double latency = 0.7e-6;                 ///< from a load to its data

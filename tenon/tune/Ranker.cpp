@@ -289,7 +289,7 @@ std::vector<ModelFactors::Named> ModelFactors::cpu() {
 
 std::vector<ModelFactors::Named> ModelFactors::gpu() {
   using F = ModelFactors;
-  return {{"crossed", &F::crossed}, {"plain", &F::plain},     {"lone", &F::lone},
+  return {{"crossed", &F::crossed}, {"pieces", &F::pieces}, {"plain", &F::plain},     {"lone", &F::lone},
           {"load", &F::load},       {"latency", &F::latency}, {"straddling", &F::straddling},
           {"step", &F::step},       {"dependent", &F::dependent}, {"begin", &F::begin},
           {"end", &F::end},         {"sharing", &F::sharing}, {"barrier", &F::barrier},

@@ -41,10 +41,11 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
                tile(256, 64, bk, 8),  tile(128, 96, bk, 8),  tile(128, 160, bk, 8), tile(128, 176, bk, 8),
                tile(128, 192, bk, 8), tile(128, 256, bk, 8), tile(128, 256, bk, 8, 3)};
   else if (one.m <= 64)
-    tilings = {tile(64, 64, bk, 4),     tile(64, 32, bk, 4),     tile(64, 128, bk, 4),
-               tile(64, 64, 2 * bk, 4), tile(64, 32, 2 * bk, 4), tile(32, 64, 2 * bk, 4),
-               tile(32, 32, 2 * bk, 4), tile(16, 64, 2 * bk, 4), tile(16, 64, 2 * bk, 4, 0, 2),
-               tile(16, 128, bk, 4),    tile(64, 64, bk, 4, 6)};
+    tilings = {tile(64, 64, bk, 4),     tile(64, 32, bk, 4),          tile(64, 128, bk, 4),
+               tile(64, 64, 2 * bk, 4), tile(64, 32, 2 * bk, 4),      tile(32, 64, 2 * bk, 4),
+               tile(32, 32, 2 * bk, 4), tile(16, 64, 2 * bk, 4),      tile(16, 64, 2 * bk, 4, 0, 2),
+               tile(8, 64, 2 * bk, 4),  tile(8, 64, 2 * bk, 4, 0, 2), tile(16, 128, bk, 4),
+               tile(64, 64, bk, 4, 6)};
   else if (one.k * static_cast<int64_t>(sizeOf(one.dtype)) % 16) // rows that threads load, through their registers
     tilings = {tile(128, 160, bk, 8), tile(128, 256, bk / 2, 8), tile(256, 128, bk / 2, 8), tile(128, 192, bk / 2, 8),
                tile(128, 128, bk, 8)};
@@ -55,14 +56,16 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
                tile(128, 64, bk, 4),        tile(64, 128, bk, 4),       tile(64, 64, bk, 4),
                tile(64, 64, 2 * bk, 4),     tile(128, 256, bk, 8, 3),   tile(128, 256, bk, 8, 4),
                tile(128, 128, bk, 8, 4),    tile(128, 256, bk / 2, 8),  tile(128, 256, bk, 8, 0, 2),
-               tile(128, 192, bk, 8, 0, 2), tile(256, 128, bk, 8, 0, 2)};
+               tile(128, 192, bk, 8, 0, 2), tile(256, 128, bk, 8, 0, 2), tile(128, 200, bk, 8, 0, 4)};
   if (one.m > 64 && one.m <= 128)
-    tilings.push_back(tile(64, 128, bk, 8, 0, 2));
+    for (const Tiling &flat : {tile(64, 128, bk, 4, 0, 2), tile(64, 64, 2 * bk, 4, 0, 2)})
+      tilings.push_back(flat);
   // The fastest by the tuner's model first: it is the default.
   std::vector<std::pair<double, Tiling>> order;
   for (Tiling &tiling : tilings) {
     int64_t bn = tiling.params.at("bn");
-    double partlyFilled = bn & (bn - 1) ? 1.05 : 1; // boxes and registers of what is no power of two
+    // Boxes and registers of what is no power of two; sums of f8 are what counts beside.
+    double partlyFilled = bn & (bn - 1) && sizeOf(one.dtype) > 1 ? 1.05 : 1;
     // Three slots are enough where a tile follows the other; a first tile is there sooner with more.
     auto area = static_cast<double>(tiling.params.at("bm") * bn);
     bool follows = static_cast<double>(one.m * one.n) > multiprocessors * area;
