@@ -187,8 +187,9 @@ void ThreadEmitter::prefetchTensorMaps() {
     return;
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPoint(prologueEnd_);
-  Value isFirst = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(0));
-  auto only = b_.create<scf::IfOp>(isFirst);
+  // By the thread that will load: another one makes the barriers meanwhile.
+  Value isProducer = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(options_.threads));
+  auto only = b_.create<scf::IfOp>(isProducer);
   b_.setInsertionPointToStart(only.thenBlock());
   for (size_t map = 0; map < tensorMaps_.size(); ++map)
     b_.create<PrefetchTensorMapOp>(b_.create<TensorMapOp>(b_.getI64Type(), static_cast<uint32_t>(map)));

@@ -57,6 +57,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
   }
   planSchedule();
   planStagger();
+  planInstances(grid);
   initialiseRings();
   awaitEarlierLaunches();
 
@@ -102,20 +103,43 @@ LogicalResult ThreadEmitter::emitSpecialised() {
   if (!bulkStaging_.empty()) { // no block ends while its memory is read
     auto leader = b_.create<scf::IfOp>(warpgroupLeader());
     b_.setInsertionPointToStart(leader.thenBlock());
-    b_.create<BulkWaitOp>(0, /*read=*/false);
+    b_.create<BulkWaitOp>(0, /*read=*/true);
   }
   return success();
 }
 
 /// This block's: every grid_size-th, in an order that walks a few rows of tiles at a time.
-LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
-                                           llvm::function_ref<LogicalResult()> body) {
+void ThreadEmitter::planInstances(tile::GridOp grid) {
   b_.setLoc(grid.getLoc());
   Value count;
   for (size_t axis = 0; axis < grid.getNumResults(); ++axis) {
     Value size = clustersAlong(grid, axis);
     count = count ? b_.create<arith::MulIOp>(count, size).getResult() : size;
   }
+  Value first = b_.create<BlockIdOp>(b_.getI32Type()), step = b_.create<GridSizeOp>(b_.getI32Type());
+  if (options_.sharers > 1) {
+    first = b_.create<arith::DivUIOp>(first, i32(options_.sharers));
+    step = b_.create<arith::DivUIOp>(step, i32(options_.sharers));
+  }
+  instances_ = {count, first, step, planTail(count, first, step), {}};
+  if (schedule_ || tail_)
+    return;
+  // Where the first one is comes out of divisions, one after the other, which the first load would otherwise wait for:
+  // those that load find it while a thread of the others makes the barriers.
+  Value loads = b_.create<arith::CmpIOp>(arith::CmpIPredicate::uge, threadId_, i32(options_.threads));
+  SmallVector<Type> types(grid.getNumResults(), b_.getI32Type());
+  auto found = b_.create<scf::IfOp>(types, loads, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(found.elseBlock());
+  b_.create<scf::YieldOp>(SmallVector<Value>(types.size(), i32(0)));
+  b_.setInsertionPointToStart(found.thenBlock());
+  b_.create<scf::YieldOp>(groupedIds(grid, first));
+  instances_.firstToLoad = found.getResults();
+}
+
+LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
+                                           llvm::function_ref<LogicalResult()> body) {
+  b_.setLoc(grid.getLoc());
   CarriedRings carried;
   for (auto &ring : rings_) {
     carried.rings.push_back(ring.get());
@@ -123,26 +147,25 @@ LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
     ring->held = {};
   }
   if (schedule_)
-    return emitTakenInstances(grid, count, carried, produces, body);
+    return emitTakenInstances(grid, instances_.count, carried, produces, body);
   SmallVector<Value> states;
   append(carried, states);
-  Value first = b_.create<BlockIdOp>(b_.getI32Type()), step = b_.create<GridSizeOp>(b_.getI32Type());
-  if (options_.sharers > 1) {
-    first = b_.create<arith::DivUIOp>(first, i32(options_.sharers));
-    step = b_.create<arith::DivUIOp>(step, i32(options_.sharers));
-  }
-  Value end = planTail(count, first, step);
-  auto loop = b_.create<scf::ForOp>(first, end, step, states);
+  if (!tail_)
+    llvm::append_range(states, produces ? instances_.firstToLoad : groupedIds(grid, instances_.first));
+  auto loop = b_.create<scf::ForOp>(instances_.first, instances_.end, instances_.step, states);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToStart(loop.getBody());
   ValueRange arguments = loop.getRegionIterArgs();
   take(carried, arguments);
-  isFirstInstance_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, loop.getInductionVar(), first);
-  setGroupedInstance(grid, takePiece(loop.getInductionVar()));
+  Value number = loop.getInductionVar();
+  isFirstInstance_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, number, instances_.first);
+  setIds(grid, tail_ ? groupedIds(grid, takePiece(number)) : SmallVector<Value>(arguments));
   if (failed(body()))
     return failure();
   states.clear();
   append(carried, states);
+  if (!tail_) // of the next one, while the loads of this one are under way
+    llvm::append_range(states, groupedIds(grid, b_.create<arith::AddIOp>(number, instances_.step)));
   b_.create<scf::YieldOp>(states);
   return success();
 }
@@ -168,7 +191,8 @@ int64_t ThreadEmitter::rowsTogether() {
   return int64_t(1) << std::clamp<int64_t>(std::lround(std::log2(blocksTogether * ratio) / 2), 2, 5);
 }
 
-void ThreadEmitter::setGroupedInstance(tile::GridOp grid, Value number) {
+/// Where the instance (or cluster of them) of that number is, i32.
+SmallVector<Value> ThreadEmitter::groupedIds(tile::GridOp grid, Value number) {
   size_t rank = grid.getNumResults();
   auto extent = [&](size_t axis) { return clustersAlong(grid, axis); };
   auto divide = [&](Value a, Value b) -> std::pair<Value, Value> {
@@ -191,14 +215,18 @@ void ThreadEmitter::setGroupedInstance(tile::GridOp grid, Value number) {
     if (rank == 3)
       ids.insert(ids.begin(), before);
   }
+  return ids;
+}
+
+void ThreadEmitter::setIds(tile::GridOp grid, SmallVector<Value> ids) {
   if (options_.sharers > 1) {
     Value &id = ids[shared_.axis];
     id = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(id, i32(options_.sharers)), clusterRank_);
     Value size = b_.create<arith::TruncIOp>(b_.getI32Type(), toI64(scalar(grid.getExtents()[shared_.axis])));
     isLive_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, id, size);
   }
-  programIds_.assign(rank, Value());
-  for (size_t axis = 0; axis < rank; ++axis) {
+  programIds_.assign(ids.size(), Value());
+  for (size_t axis = 0; axis < ids.size(); ++axis) {
     programIds_[axis] = b_.create<arith::ExtUIOp>(b_.getI64Type(), ids[axis]);
     scalars_[grid.getIds()[axis]] = b_.create<arith::IndexCastOp>(b_.getIndexType(), programIds_[axis]);
   }

@@ -119,7 +119,7 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
   Value slot = after->getArgument(1), phase = after->getArgument(2), next;
   ValueRange rest = after->getArguments().drop_front(3);
   take(carried, rest);
-  setGroupedInstance(grid, after->getArgument(0));
+  setIds(grid, groupedIds(grid, after->getArgument(0)));
   if (produces) // asked for early, and there when it is needed
     next = b_.create<arith::AddIOp>(
         b_.create<AtomicOp>(i32Type, AtomicKind::add, schedule_->counter, i32(1), Value()), blocks);

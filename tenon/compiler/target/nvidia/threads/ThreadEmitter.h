@@ -326,11 +326,19 @@ private:
   void loadAhead(Ahead &ahead, mlir::Value variable, mlir::Value slot, int group);
 
   //--- Roles.cpp: one warp loads, the warpgroups that hold tiles compute ---
+  /// The program instances of this block, i32: how many there are, this block's first, how far from one to the next,
+  /// where they end.
+  struct Instances {
+    mlir::Value count, first, step, end;
+    llvm::SmallVector<mlir::Value> firstToLoad; ///< where the first one is, in threads that load
+  };
   mlir::LogicalResult emitSpecialised();
   mlir::LogicalResult emitInstances(tile::GridOp grid, bool produces, llvm::function_ref<mlir::LogicalResult()> body);
   mlir::Value clustersAlong(tile::GridOp grid, size_t axis);
   int64_t rowsTogether();
-  void setGroupedInstance(tile::GridOp grid, mlir::Value number);
+  void planInstances(tile::GridOp grid);
+  llvm::SmallVector<mlir::Value> groupedIds(tile::GridOp grid, mlir::Value number);
+  void setIds(tile::GridOp grid, llvm::SmallVector<mlir::Value> ids);
   void emitProducer(mlir::Operation &op, const ProducerSlice &slice);
   void emitProducerLoop(mlir::scf::ForOp loop, const ProducerSlice &slice);
   void emitProducerBranch(mlir::scf::IfOp branch, const ProducerSlice &slice);
@@ -485,6 +493,7 @@ private:
   llvm::DenseMap<mlir::Operation *, StagedOperand> copied_; ///< by tile.load; `alongK` is not known here
   llvm::DenseSet<mlir::Value> async_;
   std::vector<std::unique_ptr<Ring>> rings_;
+  Instances instances_;
   std::optional<Schedule> schedule_;
   std::optional<Tail> tail_;
   SharedLoads shared_;    ///< by the blocks of the cluster
