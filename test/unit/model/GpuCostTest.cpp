@@ -17,12 +17,15 @@ const Ceilings &h200() {
 }
 
 /// A product of bf16 with tiles of bm x bn x bk.
-Counts product(double m, double n, double k, int64_t bm, int64_t bn, int64_t bk, bool straddles = false) {
+Counts product(double m, double n, double k, int64_t bm, int64_t bn, int64_t bk, bool straddles = false,
+               Precision precision = Precision::bf16) {
   Counts counts;
   auto rows = static_cast<double>(bm), columns = static_cast<double>(bn), depth = static_cast<double>(bk);
-  counts.instances = std::ceil(m / rows) * std::ceil(n / columns);
+  counts.grid[0] = static_cast<int64_t>(std::ceil(m / rows));
+  counts.grid[1] = static_cast<int64_t>(std::ceil(n / columns));
+  counts.instances = static_cast<double>(counts.grid[0] * counts.grid[1]);
   counts.loopIterations = std::ceil(k / depth);
-  counts.executed.matrix[static_cast<size_t>(Precision::bf16)] =
+  counts.executed.matrix[static_cast<size_t>(precision)] =
       2 * counts.instances * rows * columns * counts.loopIterations * depth;
   counts.liveTileBytes = rows * columns * 4;
   counts.loopLoads = {{rows * depth * 2, straddles}, {columns * depth * 2, straddles}};
@@ -57,6 +60,30 @@ TEST(GpuCost, RowsThatStraddleLinesAreLoadedTwiceAndAClusterHelps) {
   Counts whole = product(1024, 3072, 4096, 128, 192, 64), ragged = product(1024, 3072, 4096, 128, 192, 64, true);
   EXPECT_GT(seconds(ragged, {8}), 1.2 * seconds(whole, {8}));
   EXPECT_LT(seconds(ragged, {8, 2}), seconds(ragged, {8, 1}));
+}
+
+TEST(GpuCost, ClustersTakeWholeRowsAndNotEveryMultiprocessor) {
+  // One row of tiles, of which a cluster of two has one to work on: good where half of the device is idle anyway.
+  Counts many = product(16, 8192, 8192, 16, 64, 128), few = product(16, 4096, 14336, 16, 64, 128);
+  EXPECT_GT(seconds(many, {4, 2}), seconds(many, {4, 1}));
+  EXPECT_LT(seconds(few, {4, 2}), seconds(few, {4, 1}));
+  // 120 blocks fit in clusters of four, 128 do not.
+  Counts fit = product(1024, 3000, 5000, 128, 200, 64, true), beyond = product(1024, 3072, 5000, 128, 192, 64, true);
+  EXPECT_EQ(gpuCost(fit, h200(), {8, 4}).rounds, 1);
+  EXPECT_EQ(gpuCost(beyond, h200(), {8, 4}).rounds, 2);
+  EXPECT_EQ(gpuCost(beyond, h200(), {8, 2}).rounds, 1);
+}
+
+TEST(GpuCost, SumsOfF8WantRegisters) {
+  auto matrixSeconds = [](int64_t bn, Precision precision) {
+    GpuCost cost = gpuCost(product(128, static_cast<double>(bn), 8192, 128, bn, 128, false, precision), h200(), {8});
+    for (const GpuCost::Part &part : cost.parts)
+      if (part.name == "matrix")
+        return part.seconds / static_cast<double>(bn);
+    return 0.0;
+  };
+  EXPECT_GT(matrixSeconds(256, Precision::f8), 1.01 * matrixSeconds(192, Precision::f8));
+  EXPECT_NEAR(matrixSeconds(256, Precision::bf16) / matrixSeconds(192, Precision::bf16), 1, 1e-9);
 }
 
 TEST(GpuCost, WarpgroupsThatCannotShareATileAreSlow) {
