@@ -6,6 +6,7 @@
 #include "tenon/jit/KernelCache.h"
 #include "tenon/jit/Lines.h"
 
+#include "tenon/profile/Profile.h"
 #include "tenon/profile/Recorder.h"
 #include "tenon/runtime/Workspace.h"
 #include "tenon/runtime/cuda/CudaStream.h"
@@ -211,6 +212,20 @@ uint64_t describeLaunch(profile::Span &span, Device device, const Binding &bindi
   return span->launch;
 }
 
+/// A launch that becomes part of a graph. The kernel may be gone when the graph runs, so its code is kept; and it is
+/// counted now, for profiles of any time later: what the kernel's function refers to may be gone as well.
+template <class Run>
+void captureInto(cuda::Capture &capture, const std::shared_ptr<Executable> &executable, const CountedWork &work,
+                 Run run) {
+  capture.kept.push_back(executable);
+  size_t before = capture.kernels.size();
+  run();
+  if (capture.kernels.size() > before) { // it has program instances
+    capture.kernels.back().bytes = work.bytes;
+    capture.kernels.back().flops = work.flops;
+  }
+}
+
 /// A launch of tensors that are where it runs. What was launched stays in the cache.
 const Executable &launchOn(Device device, const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
   profile::Span span(profile::Kind::launch, kernel.name());
@@ -224,18 +239,23 @@ const Executable &launchOn(Device device, const Kernel &kernel, const Arguments 
   checkPromises(kernel, binding, *executable);
   Executable::RunOptions run;
   run.threads = options.threads;
+  if (device.isCuda()) {
+    run.stream = options.stream ? options.stream : &jit::defaultStream(ordinal);
+    run.wait = !options.stream;
+    if (cuda::CudaStream::capture && cuda::CudaStream::of(*run.stream).isCapturing()) [[unlikely]] {
+      CountedWork work = workOf(kernel, arguments, options, binding, *executable);
+      if (span)
+        span.explain(ProfileEvent::captured);
+      captureInto(*cuda::CudaStream::capture, executable, work, [&] { runNow(*executable, binding.words, run); });
+      return *executable;
+    }
+  }
   if (span) [[unlikely]] {
     run.launch = describeLaunch(span, device, binding, *executable);
     CountedWork work = workOf(kernel, arguments, options, binding, *executable);
     span->flops = work.flops;
     if (work.bytes > 0)
       span->bytes = static_cast<uint64_t>(work.bytes);
-  }
-  if (device.isCuda()) {
-    run.stream = options.stream ? options.stream : &jit::defaultStream(ordinal);
-    run.wait = !options.stream;
-    if (cuda::CudaStream::keptByCapture) // the kernel may be gone when the graph runs
-      cuda::CudaStream::keptByCapture->push_back(executable);
   }
   if (!options.stream || device.isCuda()) {
     runNow(*executable, binding.words, run);

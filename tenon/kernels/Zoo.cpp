@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/kernels/Zoo.h"
 
+#include "tenon/base/Words.h"
 #include "tenon/kernels/Problems.h"
 
 namespace tenon::zoo {
@@ -18,8 +19,8 @@ Entry checked(Entry entry) {
     for (DType type : dtypes)
       types += (types.empty() ? "" : ", ") + std::string(nameOf(type));
     if (shape.size() != dimensions.size() || std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; }))
-      throw Error("a shape of " + name + " is " + std::to_string(dimensions.size()) +
-                  " numbers of 0 or more: " + wanted);
+      throw Error("a shape of " + name + " is " +
+                  counted(static_cast<int64_t>(dimensions.size()), "number") + " of 0 or more: " + wanted);
     if (std::find(dtypes.begin(), dtypes.end(), dtype) == dtypes.end())
       throw Error(name + " does not come in " + std::string(nameOf(dtype)) + "; its types are " + types);
     return makeProblem(shape, dtype, seed);

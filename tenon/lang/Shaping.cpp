@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Making tiles, moving their elements, and random numbers.
+#include "tenon/base/Words.h"
 #include "tenon/lang/Operators.h"
 #include "tenon/lang/Tracer.h"
 
@@ -92,7 +93,7 @@ Tile transpose(const Tile &x, const std::vector<int> &permutation, std::source_l
     wide.push_back(d);
   }
   if (permutation.size() != from.size())
-    throw Error(where, "a tile with " + std::to_string(from.size()) + " dimensions needs a permutation of as many, not " +
+    throw Error(where, "a tile with " + counted(static_cast<int64_t>(from.size()), "dimension") + " needs a permutation of as many, not " +
                            std::to_string(permutation.size()));
   return Tile(handleOf(t.create<tile::TransposeOp>(tensorType(x.dtype(), to), value, wide), x.dtype()));
 }

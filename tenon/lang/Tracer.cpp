@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/lang/Tracer.h"
 
+#include "tenon/base/Words.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Verifier.h"
 
@@ -182,8 +184,8 @@ void checkShape(DType type, const Shape &shape, const SourceLine &where) {
 
 void checkDim(int dim, int rank, const SourceLine &where) {
   if (dim < 0 || dim >= rank)
-    throw Error(where, "dimension " + std::to_string(dim) + " of a tile with " + std::to_string(rank) +
-                           " dimensions: the last one is " + std::to_string(rank - 1));
+    throw Error(where, "dimension " + std::to_string(dim) + " of a tile with " + counted(rank, "dimension") +
+                           ": the last one is " + std::to_string(rank - 1));
 }
 
 namespace {

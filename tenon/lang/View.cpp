@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading and writing memory: operands are checked against the view, then one tile op is recorded.
+#include "tenon/base/Words.h"
 #include "tenon/lang/Operators.h"
 #include "tenon/lang/Tracer.h"
 
@@ -17,7 +18,7 @@ tile::ViewType viewType(const View &view) { return llvm::cast<tile::ViewType>(va
 
 llvm::SmallVector<Value> offsetValues(const View &view, std::initializer_list<Arg> offset, const SourceLine &where) {
   if (static_cast<int>(offset.size()) != view.rank())
-    throw Error(where, "a view with " + std::to_string(view.rank()) + " dimensions needs as many offsets, not " +
+    throw Error(where, "a view with " + counted(view.rank(), "dimension") + " needs as many offsets, not " +
                            std::to_string(offset.size()));
   llvm::SmallVector<Value> values;
   for (const Arg &arg : offset)
@@ -57,7 +58,7 @@ IndexedAccess indexed(const View &view, const std::vector<Tile> &indices, const 
                       llvm::ArrayRef<Tile> values, const SourceLine &where) {
   Tracer &t = Tracer::current();
   if (static_cast<int>(indices.size()) != view.rank())
-    throw Error(where, "a view with " + std::to_string(view.rank()) + " dimensions needs as many index tiles, not " +
+    throw Error(where, "a view with " + counted(view.rank(), "dimension") + " needs as many index tiles, not " +
                            std::to_string(indices.size()));
   IndexedAccess access;
   Shape shape;
@@ -114,8 +115,8 @@ int View::rank() const { return static_cast<int>(viewType(*this).getRank()); }
 Index View::size(int dim, std::source_location where) const {
   Tracer &t = Tracer::currentAt(where);
   if (dim < 0 || dim >= rank())
-    throw Error(where, "dimension " + std::to_string(dim) + " of a view with " + std::to_string(rank()) +
-                           " dimensions: the last one is " + std::to_string(rank() - 1));
+    throw Error(where, "dimension " + std::to_string(dim) + " of a view with " + counted(rank(), "dimension") +
+                           ": the last one is " + std::to_string(rank() - 1));
   return Index(handleOf(t.create<tile::SizeOp>(t.builder().getIndexType(), valueOf(handle_), dim), DType::i64));
 }
 
@@ -124,8 +125,8 @@ Tile View::load(std::initializer_list<Arg> offset, const Shape &shape, Arg paddi
   checkShape(dtype(), shape, where);
   auto offsets = offsetValues(*this, offset, where);
   if (shape.size() != offsets.size())
-    throw Error(where, "a tile of shape " + toString(shape) + " from a view with " + std::to_string(rank()) +
-                           " dimensions: give one extent per dimension and reshape afterwards");
+    throw Error(where, "a tile of shape " + toString(shape) + " from a view with " + counted(rank(), "dimension") +
+                           ": give one extent per dimension and reshape afterwards");
   Value pad = paddingValue(*this, padding, where);
   return Tile(handleOf(t.create<tile::LoadOp>(tileType(t.builder().getContext(), dtype(), shape), valueOf(handle_),
                                               offsets, pad),
@@ -142,7 +143,7 @@ void View::store(std::initializer_list<Arg> offset, const Tile &value, std::sour
     stored = broadcastTo(stored, Shape(rank(), 1), where);
   else if (static_cast<int>(shape.size()) != rank())
     throw Error(where, "shape mismatch: a tile of shape " + toString(shape) + " stored into a view with " +
-                           std::to_string(rank()) + " dimensions; reshape it first");
+                           counted(rank(), "dimension") + "; reshape it first");
   t.create<tile::StoreOp>(stored, valueOf(handle_), offsets);
 }
 

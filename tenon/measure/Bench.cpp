@@ -83,6 +83,10 @@ Estimate estimate(std::vector<double> samples) {
   return {median, samples[rank], samples[n - 1 - rank]};
 }
 
+std::string_view answerOf(const Estimate &ratio) {
+  return ratio.low > 1 ? "faster" : ratio.high < 1 ? "slower" : "no difference";
+}
+
 size_t countOutliers(std::vector<double> samples) {
   if (samples.size() < 4)
     return 0;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// How long something takes, with an honest interval.
@@ -43,6 +44,9 @@ struct Estimate {
   double spread() const;
 };
 Estimate estimate(std::vector<double> samples);
+/// Of another's time over ours, taken within rounds: "faster" or "slower" where the whole interval says so of ours,
+/// otherwise "no difference".
+std::string_view answerOf(const Estimate &ratio);
 /// Samples that lie further from the middle half than three times its width (Tukey's "far out").
 size_t countOutliers(std::vector<double> samples);
 /// The median of the last third over that of the first; 1 for fewer than nine.

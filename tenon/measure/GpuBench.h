@@ -66,11 +66,4 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// What a launch costs the host, in seconds: the whole launch of a tiny kernel, and the driver's call alone.
-struct LaunchCost {
-  Estimate launch, driver;
-  size_t launches = 0;
-};
-LaunchCost measureLaunchCost(size_t launches, Device device);
-
 } // namespace tenon

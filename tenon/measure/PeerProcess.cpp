@@ -43,14 +43,30 @@ struct Pipe {
   }
 };
 
-/// A write to a process that is gone shall be an error, not the end of this one.
-class IgnoreBrokenPipes {
+/// A write to a process that is gone shall be an error, not the end of this one. The signal is held back from this
+/// thread and taken away; how the program treats it otherwise, and other threads, are left alone.
+class HoldBrokenPipes {
 public:
-  IgnoreBrokenPipes() { before_ = std::signal(SIGPIPE, SIG_IGN); }
-  ~IgnoreBrokenPipes() { std::signal(SIGPIPE, before_); }
+  HoldBrokenPipes() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    wasPending_ = sigismember(&pending, SIGPIPE) != 0;
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~HoldBrokenPipes() {
+    constexpr timespec atOnce{0, 0};
+    while (!wasPending_ && sigtimedwait(&signal_, nullptr, &atOnce) < 0 && errno == EINTR)
+      ;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  HoldBrokenPipes(const HoldBrokenPipes &) = delete;
+  HoldBrokenPipes &operator=(const HoldBrokenPipes &) = delete;
 
 private:
-  void (*before_)(int);
+  sigset_t signal_, before_;
+  bool wasPending_ = false; ///< somebody else's
 };
 
 } // namespace
@@ -110,7 +126,7 @@ void PeerProcess::start() {
 PeerProcess::Json PeerProcess::ask(const Json &question, double seconds) {
   if (!alive())
     throw Error("'" + command_[0] + "' is not running any more");
-  IgnoreBrokenPipes ignore;
+  HoldBrokenPipes hold;
   std::string line = question.dump() + "\n";
   for (size_t at = 0; at < line.size();) {
     ssize_t written = ::write(toChild_, line.data() + at, line.size() - at);

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <sstream>
+#include <thread>
 
 #include <dlfcn.h>
 #include <sys/resource.h>
@@ -56,7 +59,74 @@ WeatherWatch::Moment WeatherWatch::now() {
   return moment;
 }
 
-WeatherWatch::WeatherWatch(int gpu) : start_(now()), gpu_(gpu) {}
+namespace {
+
+bool isHeldBack(const Weather::Gpu &gpu) {
+  return gpu.maxSmMegahertz > 0 && gpu.smMegahertz < 0.95 * gpu.maxSmMegahertz &&
+         (gpu.powerCapped || gpu.tooHot || gpu.slowedDown);
+}
+
+} // namespace
+
+/// A clock that is lowered while kernels run is back soon after them: it must be looked at meanwhile.
+class WeatherWatch::GpuWatch {
+public:
+  explicit GpuWatch(int device) : device_(device), thread_([this] { watch(); }) {}
+  ~GpuWatch() {
+    {
+      std::lock_guard lock(mutex_);
+      isOver_ = true;
+    }
+    over_.notify_one();
+    thread_.join();
+  }
+
+  void addTo(Weather &weather) {
+    look();
+    std::lock_guard lock(mutex_);
+    weather.gpu = slowest_ ? slowest_ : last_;
+    weather.heldBackShare = looks_ ? static_cast<double>(heldBack_) / static_cast<double>(looks_) : 0;
+  }
+
+private:
+  void watch() {
+    std::unique_lock lock(mutex_);
+    while (!over_.wait_for(lock, std::chrono::milliseconds(500), [this] { return isOver_; })) {
+      lock.unlock();
+      look();
+      lock.lock();
+    }
+  }
+
+  void look() {
+    std::optional<Weather::Gpu> gpu = gpuWeather(device_);
+    if (!gpu)
+      return;
+    std::lock_guard lock(mutex_);
+    ++looks_;
+    last_ = gpu;
+    if (!isHeldBack(*gpu))
+      return;
+    ++heldBack_;
+    if (!slowest_ || gpu->smMegahertz < slowest_->smMegahertz)
+      slowest_ = gpu;
+  }
+
+  const int device_;
+  std::mutex mutex_; ///< of what follows
+  std::condition_variable over_;
+  bool isOver_ = false;
+  std::optional<Weather::Gpu> last_, slowest_;
+  size_t looks_ = 0, heldBack_ = 0;
+  std::thread thread_; ///< the last: it uses all the others
+};
+
+WeatherWatch::WeatherWatch(int gpu) : start_(now()) {
+  if (gpu >= 0 && gpuWeather(gpu))
+    gpu_ = std::make_unique<GpuWatch>(gpu);
+}
+
+WeatherWatch::~WeatherWatch() = default;
 
 Weather WeatherWatch::read() const {
   Moment end = now();
@@ -70,8 +140,8 @@ Weather WeatherWatch::read() const {
   }
   if (weather.seconds > 0)
     weather.interruptions = (end.interruptions - start_.interruptions) / weather.seconds;
-  if (gpu_ >= 0)
-    weather.gpu = gpuWeather(gpu_);
+  if (gpu_)
+    gpu_->addTo(weather);
   return weather;
 }
 
@@ -83,10 +153,14 @@ std::string Weather::complaint() const {
     add("other machines on the host took " + percent(stealShare) + " of the processors' time");
   if (othersShare > 0.1)
     add("other programs took " + percent(othersShare) + " of the processors' time");
-  if (gpu && gpu->maxSmMegahertz > 0 && gpu->smMegahertz < 0.95 * gpu->maxSmMegahertz &&
-      (gpu->powerCapped || gpu->tooHot || gpu->slowedDown))
-    add("the GPU ran at " + std::to_string(gpu->smMegahertz) + " of " + std::to_string(gpu->maxSmMegahertz) +
-        " MHz because of " + (gpu->tooHot ? "its temperature" : gpu->powerCapped ? "its power limit" : "a slow-down"));
+  if (gpu && isHeldBack(*gpu)) {
+    std::string part = "the GPU ran at " + std::to_string(gpu->smMegahertz) + " of " +
+                       std::to_string(gpu->maxSmMegahertz) + " MHz because of " +
+                       (gpu->tooHot ? "its temperature" : gpu->powerCapped ? "its power limit" : "a slow-down");
+    if (heldBackShare > 0 && heldBackShare < 1)
+      part += ", held back " + percent(heldBackShare) + " of the time";
+    add(part);
+  }
   return text;
 }
 
@@ -99,7 +173,8 @@ nlohmann::ordered_json toJson(const Weather &weather) {
   if (const auto &gpu = weather.gpu)
     json["gpu"] = {{"sm_mhz", gpu->smMegahertz}, {"max_sm_mhz", gpu->maxSmMegahertz}, {"watts", gpu->watts},
                    {"limit_watts", gpu->limitWatts}, {"celsius", gpu->celsius}, {"power_capped", gpu->powerCapped},
-                   {"too_hot", gpu->tooHot}, {"slowed_down", gpu->slowedDown}};
+                   {"too_hot", gpu->tooHot}, {"slowed_down", gpu->slowedDown},
+                   {"held_back_share", weather.heldBackShare}};
   return json;
 }
 

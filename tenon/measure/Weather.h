@@ -24,7 +24,8 @@ struct Weather {
     int celsius = 0;
     bool powerCapped = false, tooHot = false, slowedDown = false; ///< why the clock is lower than it could be
   };
-  std::optional<Gpu> gpu; ///< at the end
+  std::optional<Gpu> gpu;    ///< at its slowest moment of those in which something held it back, otherwise at the end
+  double heldBackShare = 0; ///< of the moments looked at, those in which something held the GPU back
 
   /// What spoils the figures, in words; empty when nothing does: more than 1% stolen, more than a tenth of a processor
   /// taken by others, a clock under 95% of its maximum for want of power or for heat.
@@ -35,8 +36,9 @@ nlohmann::ordered_json toJson(const Weather &weather);
 /// Watches from its construction on.
 class WeatherWatch {
 public:
-  /// `gpu`: the CUDA device to ask about as well; -1: none.
+  /// `gpu`: the CUDA device to ask about as well, twice a second; -1: none.
   explicit WeatherWatch(int gpu = -1);
+  ~WeatherWatch();
   Weather read() const;
 
 private:
@@ -46,7 +48,8 @@ private:
   };
   static Moment now();
   Moment start_;
-  int gpu_;
+  class GpuWatch;
+  std::unique_ptr<GpuWatch> gpu_; ///< none: nobody asked, or there is nothing to ask
 };
 
 /// What the GPU's management library says now; nothing where there is none (libnvidia-ml.so.1, or what the environment

@@ -2,6 +2,7 @@
 #include "tenon/model/Ceilings.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace tenon::model {
 namespace {
@@ -33,16 +34,31 @@ constexpr Sheet sheets[] = {
     {"V100", "sm_70", 80, 1.53, 0.9, 6, 2.1, 0, 0, 125, 0, 0, 7.8, 15.7},
 };
 
-/// The one that stands for an architecture.
+/// Architectures, and the GPU that stands for each.
+constexpr std::pair<std::string_view, const char *> usualNames[] = {
+    {"sm_70", "V100"},  {"sm_75", "T4"},    {"sm_80", "A100-SXM4-80GB"}, {"sm_86", "RTX 3090"}, {"sm_89", "L40S"},
+    {"sm_90", "H100"},  {"sm_90a", "H100"}, {"sm_100", "B200"},          {"sm_100a", "B200"},
+};
 const char *usualName(std::string_view architecture) {
-  constexpr std::pair<std::string_view, const char *> usual[] = {
-      {"sm_70", "V100"},  {"sm_75", "T4"},    {"sm_80", "A100-SXM4-80GB"}, {"sm_86", "RTX 3090"}, {"sm_89", "L40S"},
-      {"sm_90", "H100"},  {"sm_90a", "H100"}, {"sm_100", "B200"},          {"sm_100a", "B200"},
-  };
-  for (auto [name, device] : usual)
+  for (auto [name, device] : usualNames)
     if (name == architecture)
       return device;
   return nullptr;
+}
+
+/// Whether a name has these words: "NVIDIA L40" has not "L4".
+bool hasWords(std::string_view name, std::string_view words) {
+  auto isOfWord = [](unsigned char c) { return std::isalnum(c) != 0; };
+  auto isSame = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  for (auto from = name.begin();;) {
+    auto found = std::search(from, name.end(), words.begin(), words.end(), isSame);
+    if (found == name.end())
+      return false;
+    auto behind = found + static_cast<ptrdiff_t>(words.size());
+    if ((found == name.begin() || !isOfWord(found[-1])) && (behind == name.end() || !isOfWord(*behind)))
+      return true;
+    from = found + 1;
+  }
 }
 
 size_t at(Precision precision) { return static_cast<size_t>(precision); }
@@ -71,9 +87,8 @@ double Ceilings::vectorRate(Precision precision) const {
 std::optional<Ceilings> gpuDatasheet(std::string_view nameOrArchitecture) {
   const char *usual = usualName(nameOrArchitecture);
   std::string_view wanted = usual ? std::string_view(usual) : nameOrArchitecture;
-  const Sheet *sheet = std::find_if(std::begin(sheets), std::end(sheets), [&](const Sheet &one) {
-    return wanted.find(one.name) != std::string_view::npos;
-  });
+  const Sheet *sheet = std::find_if(std::begin(sheets), std::end(sheets),
+                                    [&](const Sheet &one) { return hasWords(wanted, one.name); });
   if (sheet == std::end(sheets) || (!usual && nameOrArchitecture.starts_with("sm_")))
     return std::nullopt;
   constexpr double tera = 1e12, mega = 1 << 20;
@@ -99,6 +114,20 @@ std::optional<Ceilings> gpuDatasheet(std::string_view nameOrArchitecture) {
   ceilings.launchSeconds = 2.5e-6;
   ceilings.limits = gpuLimits(sheet->architecture);
   return ceilings;
+}
+
+std::vector<std::string> datasheetArchitectures() {
+  std::vector<std::string> names;
+  for (auto [name, device] : usualNames)
+    names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> datasheetNames() {
+  std::vector<std::string> names;
+  for (const Sheet &sheet : sheets)
+    names.emplace_back(sheet.name);
+  return names;
 }
 
 } // namespace tenon::model

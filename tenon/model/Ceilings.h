@@ -45,5 +45,8 @@ struct Ceilings {
 /// The datasheet of a GPU by its name as the driver tells it, or its architecture ("sm_90a" is an H100 SXM): dense
 /// matrix rates, boost clock. Nothing for one that is not in the table.
 std::optional<Ceilings> gpuDatasheet(std::string_view nameOrArchitecture);
+/// What it knows, for messages.
+std::vector<std::string> datasheetArchitectures();
+std::vector<std::string> datasheetNames();
 
 } // namespace tenon::model

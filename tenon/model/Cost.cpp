@@ -76,9 +76,16 @@ double bandwidthShare(const Waves &waves, double hiding) {
   return waves.waves / time;
 }
 
-void addTerm(Cost &cost, std::string resource, double amount, double rate, double share) {
-  if (amount > 0 && rate > 0)
-    cost.terms.push_back({std::move(resource), amount, rate, amount / rate / std::max(share, 1e-6)});
+/// `of`: what the unit works on, where there are several kinds. Its seconds; 0 where there is nothing to do.
+double addTerm(Cost &cost, std::string_view unit, std::string_view of, double amount, double rate, double share) {
+  if (!(amount > 0 && rate > 0))
+    return 0;
+  std::string resource(unit);
+  if (!of.empty())
+    resource.append(" ").append(of);
+  double seconds = amount / rate / std::max(share, 1e-6);
+  cost.terms.push_back({std::move(resource), amount, rate, seconds});
+  return seconds;
 }
 
 } // namespace
@@ -98,6 +105,7 @@ BlockShape guessBlock(const Counts &counts, int warps) {
 Cost cost(const CountPlan &plan, std::span<const int64_t> words, const Counts &counts, const Ceilings &ceilings,
           const Configuration &configuration) {
   Cost cost;
+  cost.terms.reserve(8);
   cost.refusal = counts.refusal;
   double together = ceilings.processors, memoryShare = 1;
   if (ceilings.isGpu && ceilings.limits) {
@@ -132,38 +140,25 @@ Cost cost(const CountPlan &plan, std::span<const int64_t> words, const Counts &c
   // Half of it: other data and the next tiles want room, too.
   cost.memoryBytes = memoryTraffic({plan, words, counts}, cache ? cache->bytes / 2 : 0, together);
   double written = counts.writtenBytes(), bandwidth = ceilings.memoryRate(cost.memoryBytes - written, written);
-  addTerm(cost, "memory", cost.memoryBytes, bandwidth, memoryShare);
+  addTerm(cost, "memory", "", cost.memoryBytes, bandwidth, memoryShare);
   if (cache)
-    addTerm(cost, cache->name, counts.requestedBytes(), cache->readBytesPerSecond, memoryShare);
+    addTerm(cost, cache->name, "", counts.requestedBytes(), cache->readBytesPerSecond, memoryShare);
 
   const Work &work = counts.executed;
   double core = 0, issue = 0, matrix = 0, special = 0;
   for (size_t i = 0; i < precisions; ++i) {
     auto precision = static_cast<Precision>(i);
-    std::string name(nameOf(precision));
-    size_t before = cost.terms.size();
-    addTerm(cost, "matrix " + name, work.matrix[i], ceilings.matrixRate(precision) * configuration.matrixEfficiency,
-            cost.balance);
-    if (cost.terms.size() > before)
-      matrix += cost.terms.back().seconds;
-    before = cost.terms.size();
+    matrix += addTerm(cost, "matrix", nameOf(precision), work.matrix[i],
+                      ceilings.matrixRate(precision) * configuration.matrixEfficiency, cost.balance);
     // A multiply-add is two; a plain operation uses the same slot for one.
-    addTerm(cost, "vector " + name, work.vector[i], ceilings.vectorRate(precision) / 2, cost.balance);
-    if (cost.terms.size() > before)
-      issue += cost.terms.back().seconds;
+    issue += addTerm(cost, "vector", nameOf(precision), work.vector[i], ceilings.vectorRate(precision) / 2,
+                     cost.balance);
   }
-  size_t before = cost.terms.size();
-  addTerm(cost, "special", work.specialFlops(), ceilings.special, cost.balance);
-  if (cost.terms.size() > before)
-    special = cost.terms.back().seconds;
-  before = cost.terms.size();
-  addTerm(cost, "integer", work.integer, ceilings.integer, cost.balance);
-  if (cost.terms.size() > before)
-    issue += cost.terms.back().seconds;
+  special = addTerm(cost, "special", "", work.specialFlops(), ceilings.special, cost.balance);
+  issue += addTerm(cost, "integer", "", work.integer, ceilings.integer, cost.balance);
   core = ceilings.isGpu ? std::max({matrix, issue, special}) : matrix + issue + special;
 
-  std::stable_sort(cost.terms.begin(), cost.terms.end(),
-                   [](const Cost::Term &a, const Cost::Term &b) { return a.seconds > b.seconds; });
+  sortLargestFirst(cost.terms);
   double slowest = core;
   for (const Cost::Term &term : cost.terms)
     slowest = std::max(slowest, term.seconds);

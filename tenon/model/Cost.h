@@ -5,6 +5,8 @@
 #include "tenon/model/Count.h"
 #include "tenon/model/Occupancy.h"
 
+#include <algorithm>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +57,15 @@ struct Cost {
   Waves waves;              ///< of a GPU
   std::string refusal;      ///< why it cannot run: does not fit; seconds are infinite then
 };
+
+/// By seconds, equal ones as they were. There are a few terms, and thousands of such lists: no memory is asked for.
+template <class Terms> void sortLargestFirst(Terms &terms) {
+  for (auto next = terms.begin(); next != terms.end(); ++next) {
+    auto place = std::upper_bound(terms.begin(), next, *next,
+                                  [](const auto &a, const auto &b) { return a.seconds > b.seconds; });
+    std::rotate(place, next, std::next(next));
+  }
+}
 
 /// `words` are those that `counts` was made for.
 Cost cost(const CountPlan &plan, std::span<const int64_t> words, const Counts &counts, const Ceilings &ceilings,

@@ -29,35 +29,36 @@ struct Box {
 //===--- Compulsory bytes -----------------------------------------------------------------------------------------===//
 
 bool isInside(const Touched &inner, const Touched &outer) {
-  for (size_t d = 0; d < inner.dims.size(); ++d)
-    if (inner.dims[d].first < outer.dims[d].first || inner.dims[d].last > outer.dims[d].last)
+  for (size_t d = 0; d < inner.rank; ++d)
+    if (inner.all[d].first < outer.all[d].first || inner.all[d].last > outer.all[d].last)
       return false;
   return true;
 }
 
 bool isDense(const Touched &touched) {
-  return std::all_of(touched.dims.begin(), touched.dims.end(), [](const Touched::Dim &dim) {
+  std::span<const Touched::Dim> dims = touched.dims();
+  return std::all_of(dims.begin(), dims.end(), [](const Touched::Dim &dim) {
     return dim.count == static_cast<double>(dim.last - dim.first);
   });
 }
 
 double elements(const Touched &touched) {
   double product = 1;
-  for (const Touched::Dim &dim : touched.dims)
+  for (const Touched::Dim &dim : touched.dims())
     product *= dim.count;
   return product;
 }
 
 /// The elements in any of several boxes: cut space at every face, dimension by dimension.
-double unionOf(std::vector<const Touched *> boxes, size_t d) {
+double unionOf(const std::vector<const Touched *> &boxes, size_t d) {
   if (boxes.empty())
     return 0;
-  if (d == boxes.front()->dims.size())
+  if (d == boxes.front()->rank)
     return 1;
   std::vector<int64_t> cuts;
   for (const Touched *box : boxes) {
-    cuts.push_back(box->dims[d].first);
-    cuts.push_back(box->dims[d].last);
+    cuts.push_back(box->all[d].first);
+    cuts.push_back(box->all[d].last);
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
@@ -65,7 +66,7 @@ double unionOf(std::vector<const Touched *> boxes, size_t d) {
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
     std::vector<const Touched *> here;
     for (const Touched *box : boxes)
-      if (box->dims[d].first <= cuts[i] && box->dims[d].last >= cuts[i + 1])
+      if (box->all[d].first <= cuts[i] && box->all[d].last >= cuts[i + 1])
         here.push_back(box);
     total += static_cast<double>(cuts[i + 1] - cuts[i]) * unionOf(here, d + 1);
   }
@@ -74,29 +75,26 @@ double unionOf(std::vector<const Touched *> boxes, size_t d) {
 
 /// Elements of a view that any access touches, each once.
 double uniqueElements(const std::vector<Touched> &all, int view, bool isWrite, bool &exact) {
-  std::vector<Touched> boxes;
+  // What lies inside a box that is certainly touched all over adds nothing, certain or not.
+  auto covers = [](const Touched &outer, const Touched &inner) {
+    return outer.exact && isDense(outer) && isInside(inner, outer);
+  };
+  std::vector<const Touched *> boxes;
   for (const Touched &one : all) {
     if (one.view != view || one.isWrite != isWrite || elements(one) == 0)
       continue;
-    // What lies inside a box that is certainly touched all over adds nothing, certain or not.
-    auto covers = [](const Touched &outer, const Touched &inner) {
-      return outer.exact && isDense(outer) && isInside(inner, outer);
-    };
-    if (std::any_of(boxes.begin(), boxes.end(), [&](const Touched &other) { return covers(other, one); }))
+    if (std::any_of(boxes.begin(), boxes.end(), [&](const Touched *other) { return covers(*other, one); }))
       continue;
-    std::erase_if(boxes, [&](const Touched &other) { return covers(one, other); });
-    boxes.push_back(one);
+    std::erase_if(boxes, [&](const Touched *other) { return covers(one, *other); });
+    boxes.push_back(&one);
   }
-  bool dense = std::all_of(boxes.begin(), boxes.end(), isDense);
-  for (const Touched &box : boxes)
-    exact &= box.exact;
-  if (boxes.size() == 1 && !dense)
-    return elements(boxes.front());
-  exact &= dense; // boxes with gaps may or may not meet: their hull is a bound
-  std::vector<const Touched *> pointers;
-  for (const Touched &box : boxes)
-    pointers.push_back(&box);
-  return unionOf(std::move(pointers), 0);
+  for (const Touched *box : boxes)
+    exact &= box->exact;
+  if (boxes.size() == 1)
+    return elements(*boxes.front());
+  // Boxes with gaps may or may not meet: their hull is a bound.
+  exact &= std::all_of(boxes.begin(), boxes.end(), [](const Touched *box) { return isDense(*box); });
+  return unionOf(boxes, 0);
 }
 
 /// The most bytes of tiles alive at once.
@@ -183,6 +181,7 @@ struct Total {
 /// Goes through the grid, the largest part first, so that what is sampled when the budget ends is small.
 void countGrid(Evaluator &evaluator, const int64_t (&grid)[3], Total &total) {
   std::priority_queue<Box> todo;
+  Tally tally;
   todo.push({{0, 0, 0}, {grid[0] - 1, grid[1] - 1, grid[2] - 1}});
   while (!todo.empty()) {
     Box box = todo.top();
@@ -192,7 +191,6 @@ void countGrid(Evaluator &evaluator, const int64_t (&grid)[3], Total &total) {
       int64_t middle = box.first[axis] + (box.last[axis] - box.first[axis]) / 2;
       evaluator.setAxis(axis, sampled ? middle : box.first[axis], sampled ? middle : box.last[axis]);
     }
-    Tally tally;
     int split = evaluator.count(tally);
     if (split < 0) {
       total.add(tally, box.instances());
@@ -303,8 +301,9 @@ Counts CountPlan::count(std::span<const int64_t> words, int64_t maxClasses) cons
     if (one.read.requested > 0 || one.written.requested > 0)
       counts.views.push_back(std::move(one));
   }
-  counts.notes.insert(counts.notes.end(), evaluator.notes().begin(), evaluator.notes().end());
-  counts.exact &= evaluator.notes().empty();
+  std::set<std::string> notes = evaluator.notes();
+  counts.exact &= notes.empty();
+  counts.notes.insert(counts.notes.end(), notes.begin(), notes.end());
   return counts;
 }
 

@@ -9,18 +9,49 @@ using Step = PlanStructure::Step;
 
 Evaluator::Evaluator(const PlanStructure &plan, std::span<const int64_t> constants, std::span<const int64_t> words)
     : readBound(plan.views.size()), writeBound(plan.views.size()), plan_(plan), constants_(constants), words_(words),
-      scalars_(plan.scalars.size(), Range::unknown()), extents_(plan.tiles.size()) {
-  for (uint32_t i = 0; i < plan.scalars.size(); ++i)
-    if (plan.scalars[i].kind == PlanStructure::Scalar::Kind::word ||
-        plan.scalars[i].kind == PlanStructure::Scalar::Kind::constant)
-      evaluate(i);
+      scalars_(plan.scalars.size(), Range::unknown()), isFixed_(plan.scalars.size()), wholes_(plan.tiles.size()),
+      extents_(plan.tiles.size()), attempts_(plan.variables) {
+  evaluateFixed();
+  for (size_t tile = 0; tile < plan.tiles.size(); ++tile)
+    for (unsigned d = 0; d < plan.tiles[tile].rank; ++d) {
+      int64_t size = constants[plan.tiles[tile].shape + d];
+      wholes_[tile].extent[d] = size;
+      wholes_[tile].volume *= static_cast<double>(size);
+    }
 }
 
-void Evaluator::note(uint32_t place, const char *text) { notes_.insert(plan_.places[place] + text); }
+std::set<std::string> Evaluator::notes() const {
+  std::set<std::string> texts;
+  for (auto [place, text] : notes_)
+    texts.insert(plan_.places[place] + text);
+  if (isSampled_)
+    texts.insert("too many kinds of instances to count them all: some were sampled");
+  return texts;
+}
 
 //===--- Integers -------------------------------------------------------------------------------------------------===//
 
+/// Most integers of a kernel are sizes and what follows from them. A scalar's operands stand before it.
+void Evaluator::evaluateFixed() {
+  using Kind = PlanStructure::Scalar::Kind;
+  for (uint32_t i = 0; i < plan_.scalars.size(); ++i) {
+    const PlanStructure::Scalar &s = plan_.scalars[i];
+    bool isFixed = true;
+    if (s.kind == Kind::gridId || s.kind == Kind::counter)
+      isFixed = false;
+    else if (s.kind != Kind::constant && s.kind != Kind::word && s.kind != Kind::unknown)
+      for (uint32_t operand : {s.a, s.b, s.kind == Kind::select ? s.c : s.a})
+        isFixed &= operand < i && isFixed_[operand];
+    if (!isFixed)
+      continue;
+    evaluate(i);
+    isFixed_[i] = true;
+  }
+}
+
 void Evaluator::evaluate(uint32_t number) {
+  if (isFixed_[number])
+    return;
   using Kind = PlanStructure::Scalar::Kind;
   const PlanStructure::Scalar &s = plan_.scalars[number];
   auto a = [&]() -> const Range & { return scalars_[s.a]; };
@@ -105,25 +136,11 @@ std::string Evaluator::launch(int64_t (&grid)[3]) {
 
 //===--- Tiles ----------------------------------------------------------------------------------------------------===//
 
-double Evaluator::volume(uint32_t tile) const {
-  double product = 1;
-  for (unsigned d = 0; d < plan_.tiles[tile].rank; ++d)
-    product *= static_cast<double>(dim(tile, d));
-  return product;
-}
-
 double Evaluator::volume(uint32_t tile, const Extent &extent) const {
   double product = 1;
   for (unsigned d = 0; d < plan_.tiles[tile].rank; ++d)
     product *= static_cast<double>(extent[d]);
   return product;
-}
-
-Extent Evaluator::whole(uint32_t tile) const {
-  Extent extent{};
-  for (unsigned d = 0; d < plan_.tiles[tile].rank; ++d)
-    extent[d] = dim(tile, d);
-  return extent;
 }
 
 void Evaluator::work(const PlanStructure::Effort &effort, double useful, double executed, Tally &tally) {
@@ -342,31 +359,64 @@ int Evaluator::loop(const PlanStructure::Loop &loop, double weight, Tally &tally
   }
   for (const PlanStructure::Carried &carried : loop.carried)
     extents_[carried.argument] = extents_[carried.init];
+  bool isSplit = false;
   if (trips > 0 && !loop.carried.empty()) {
+    int all = allAtOnce(loop, trips, weight, tally);
+    isSplit = all == static_cast<int>(loop.variable);
+    if (all != notAlike && !isSplit)
+      return all;
     // From the second iteration on the carried tiles hold what the first one made of them: see what that is.
-    ranges_[loop.variable] = {0, 0};
-    if (int split = run(loop.body, /*weight=*/0, tally); split != done)
-      return split;
+    if (isSplit) {
+      ranges_[loop.variable] = {0, 0};
+      if (int split = run(loop.body, /*weight=*/0, tally); split != done)
+        return split;
+    }
     for (const PlanStructure::Carried &carried : loop.carried)
       extents_[carried.argument] = extents_[carried.yielded];
   }
   for (const PlanStructure::Carried &carried : loop.carried) // as the first iteration leaves them
     extents_[carried.result] = extents_[trips > 0 ? carried.yielded : carried.init];
-  if (loop.aroundDot && trips > 0) {
-    double loaded = 0;
-    for (const Step &one : loop.body.steps)
-      if (one.kind == Step::Kind::load)
-        loaded += volume(static_cast<uint32_t>(one.result)) * plan_.tiles[static_cast<size_t>(one.result)].bytes;
-    tally.loopLoadBytes = std::max(tally.loopLoadBytes, loaded);
-    tally.loopIterations += weight * static_cast<double>(trips);
-  }
-  return iterate(loop, trips, weight, tally);
+  describe(loop, trips, weight, tally);
+  return iterate(loop, trips, isSplit, weight, tally);
 }
 
-/// All iterations, in classes that are alike: usually all but the last, and the last.
-int Evaluator::iterate(const PlanStructure::Loop &loop, int64_t trips, double weight, Tally &tally) {
+/// Of a loop around a dot: what an iteration loads, and how many there are.
+void Evaluator::describe(const PlanStructure::Loop &loop, int64_t trips, double weight, Tally &tally) const {
+  if (!loop.aroundDot || trips == 0)
+    return;
+  double loaded = 0;
+  for (const Step &one : loop.body.steps)
+    if (one.kind == Step::Kind::load)
+      loaded += volume(static_cast<uint32_t>(one.result)) * plan_.tiles[static_cast<size_t>(one.result)].bytes;
+  tally.loopLoadBytes = std::max(tally.loopLoadBytes, loaded);
+  tally.loopIterations += weight * static_cast<double>(trips);
+}
+
+/// Mostly all iterations are alike, and an iteration leaves of the carried tiles what it found: then once is enough.
+/// Otherwise `notAlike`, or the variable to split.
+int Evaluator::allAtOnce(const PlanStructure::Loop &loop, int64_t trips, double weight, Tally &tally) {
+  ranges_[loop.variable] = {0, trips - 1};
+  Tally &attempt = attempts_[loop.variable];
+  attempt = tally;
+  --budget_;
+  if (int split = run(loop.body, weight * static_cast<double>(trips), attempt); split != done)
+    return split;
+  for (const PlanStructure::Carried &carried : loop.carried)
+    if (extents_[carried.yielded] != extents_[carried.init])
+      return notAlike;
+  std::swap(tally, attempt);
+  for (const PlanStructure::Carried &carried : loop.carried)
+    extents_[carried.result] = extents_[carried.yielded];
+  describe(loop, trips, weight, tally);
+  return done;
+}
+
+/// All iterations, in classes that are alike: usually all but the last, and the last. `isSplit`: they are not all alike.
+int Evaluator::iterate(const PlanStructure::Loop &loop, int64_t trips, bool isSplit, double weight, Tally &tally) {
   std::vector<Span> todo;
-  if (trips > 0)
+  if (trips > 1 && isSplit)
+    todo = {{0, trips - 2}, {trips - 1, trips - 1}};
+  else if (trips > 0)
     todo.push_back({0, trips - 1});
   while (!todo.empty()) {
     Span span = todo.back();
@@ -377,10 +427,11 @@ int Evaluator::iterate(const PlanStructure::Loop &loop, int64_t trips, double we
     int64_t middle = span.first + (span.last - span.first) / 2;
     ranges_[loop.variable] = sampled ? Span{middle, middle} : span;
     --budget_;
-    Tally attempt = tally;
+    Tally &attempt = attempts_[loop.variable];
+    attempt = tally;
     int split = run(loop.body, weight * static_cast<double>(span.last - span.first + 1), attempt);
     if (split == done) {
-      tally = std::move(attempt);
+      std::swap(tally, attempt);
     } else if (split != static_cast<int>(loop.variable) || span.first == span.last) {
       return split;
     } else {
@@ -432,9 +483,7 @@ int Evaluator::branch(const PlanStructure::Branch &branch, double weight, Tally 
 }
 
 int Evaluator::count(Tally &tally) {
-  tally = {};
-  tally.read.resize(plan_.views.size());
-  tally.written.resize(plan_.views.size());
+  tally.clear(plan_.views.size());
   --budget_;
   return run(plan_.top, 1, tally);
 }
@@ -445,6 +494,7 @@ void Evaluator::touchAccess(const Step &step, std::vector<Touched> &all, bool ce
   const PlanStructure::View &view = plan_.views[static_cast<size_t>(step.view)];
   Touched touched;
   touched.view = step.view;
+  touched.rank = view.rank;
   touched.exact = certain && step.kind != Step::Kind::indexed;
   uint32_t seen = 0;
   for (unsigned d = 0; d < view.rank; ++d) {
@@ -481,7 +531,7 @@ void Evaluator::touchAccess(const Step &step, std::vector<Touched> &all, bool ce
       dim.first = 0;
       dim.last = 1;
     }
-    touched.dims.push_back(dim);
+    touched.all[d] = dim;
   }
   for (bool isWrite : {false, true})
     if (isWrite ? step.writes : step.reads) {

@@ -22,7 +22,9 @@ struct Touched {
   };
   int view = -1;
   bool isWrite = false, exact = true;
-  std::vector<Dim> dims;
+  unsigned rank = 0;
+  std::array<Dim, PlanStructure::maxRank> all;
+  std::span<const Dim> dims() const { return {all.data(), rank}; }
 };
 
 /// What one class of instances adds up to.
@@ -30,6 +32,14 @@ struct Tally {
   Work useful, executed;
   std::vector<double> read, written; ///< bytes requested, by view
   double loopLoadBytes = 0, loopIterations = 0;
+
+  /// Nothing, of so many views; in the memory that it has.
+  void clear(size_t views) {
+    useful = executed = {};
+    read.assign(views, 0);
+    written.assign(views, 0);
+    loopLoadBytes = loopIterations = 0;
+  }
 };
 
 class Evaluator {
@@ -51,14 +61,15 @@ public:
   void setBudget(int64_t bodies) { budget_ = bodies; }
   int64_t budget() const { return budget_; }
 
-  void note(uint32_t place, const char *text);
-  void noteSampled() { notes_.insert("too many kinds of instances to count them all: some were sampled"); }
-  const std::set<std::string> &notes() const { return notes_; }
+  void note(uint32_t place, const char *text) { notes_.insert({place, text}); }
+  void noteSampled() { isSampled_ = true; }
+  /// In words, sorted.
+  std::set<std::string> notes() const;
   /// By view: a read or write that is a bound.
   std::vector<bool> readBound, writeBound;
 
 private:
-  static constexpr int done = -1;
+  static constexpr int done = -1, notAlike = -2; ///< otherwise the variable to split
   using Step = PlanStructure::Step;
 
   int run(const PlanStructure::Block &block, double weight, Tally &tally);
@@ -66,7 +77,9 @@ private:
   int access(const Step &step, double weight, Tally &tally);
   void indexed(const Step &step, double weight, Tally &tally);
   int loop(const PlanStructure::Loop &loop, double weight, Tally &tally);
-  int iterate(const PlanStructure::Loop &loop, int64_t trips, double weight, Tally &tally);
+  void describe(const PlanStructure::Loop &loop, int64_t trips, double weight, Tally &tally) const;
+  int allAtOnce(const PlanStructure::Loop &loop, int64_t trips, double weight, Tally &tally);
+  int iterate(const PlanStructure::Loop &loop, int64_t trips, bool isSplit, double weight, Tally &tally);
   int branch(const PlanStructure::Branch &branch, double weight, Tally &tally);
   void arrange(const Step &step);
   void work(const PlanStructure::Effort &effort, double useful, double executed, Tally &tally);
@@ -79,9 +92,10 @@ private:
   /// The trip count over all instances: from lo to hi.
   Range trips(const PlanStructure::Loop &loop) const;
   int64_t dim(uint32_t tile, unsigned d) const { return constants_[plan_.tiles[tile].shape + d]; }
-  double volume(uint32_t tile) const;
+  double volume(uint32_t tile) const { return wholes_[tile].volume; }
   double volume(uint32_t tile, const Extent &extent) const;
-  Extent whole(uint32_t tile) const;
+  const Extent &whole(uint32_t tile) const { return wholes_[tile].extent; }
+  void evaluateFixed();
 
   struct Span {
     int64_t first = 0, last = 0;
@@ -89,10 +103,18 @@ private:
   const PlanStructure &plan_;
   std::span<const int64_t> constants_, words_;
   std::vector<Range> scalars_;
+  std::vector<bool> isFixed_; ///< scalars that are the same in all instances and iterations: evaluated once
+  struct Whole {
+    Extent extent{};
+    double volume = 1;
+  };
+  std::vector<Whole> wholes_; ///< of each tile
   std::vector<Extent> extents_;
+  std::vector<Tally> attempts_; ///< by a loop's variable: memory that is used again
   std::array<Span, PlanStructure::maxVariables> ranges_{};
   std::array<uint32_t, PlanStructure::maxVariables> tripMasks_{};
-  std::set<std::string> notes_;
+  std::set<std::pair<uint32_t, const char *>> notes_; ///< by place
+  bool isSampled_ = false;
   int64_t budget_ = 20000;
 };
 

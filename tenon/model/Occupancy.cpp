@@ -28,13 +28,6 @@ int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit 
 
 } // namespace
 
-std::vector<std::string> knownArchitectures() {
-  std::vector<std::string> names;
-  for (const Row &row : table)
-    names.push_back("sm_" + std::to_string(row.capability));
-  return names;
-}
-
 std::optional<GpuLimits> gpuLimits(std::string_view architecture) {
   if (!architecture.starts_with("sm_"))
     return std::nullopt;

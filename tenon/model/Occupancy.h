@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// How many blocks of a kernel a multiprocessor of an NVIDIA GPU holds at once, and what stops the next one.
 ///
@@ -29,8 +28,6 @@ struct GpuLimits {
 };
 /// Of a compute capability, for example "sm_90a"; nothing for one that is not in the table (7.0 to 12.0).
 std::optional<GpuLimits> gpuLimits(std::string_view architecture);
-/// The architectures in the table, for messages.
-std::vector<std::string> knownArchitectures();
 
 struct BlockShape {
   int threads = 128, registersPerThread = 32;

@@ -67,7 +67,7 @@ const char *directionOf(uint8_t copyKind) {
 }
 
 template <class Record>
-void addRecord(const Record &record, Kind kind, std::string_view name, uint64_t bytes, uint32_t detail = 0) {
+void addRecord(const Record &record, Kind kind, std::string_view name, uint64_t bytes, uint64_t graphNode = 0) {
   if (record.start == 0 || record.end < record.start)
     return; // the device gave no time
   Event event{};
@@ -80,7 +80,8 @@ void addRecord(const Record &record, Kind kind, std::string_view name, uint64_t 
   event.foreign = true;
   event.bytes = bytes;
   event.launch = record.correlation;
-  event.detail = detail;
+  event.graph = graphNode;
+  event.detail = graphNode ? intern(ProfileEvent::ofGraph) : 0;
   addForeign(event);
 }
 
@@ -99,7 +100,7 @@ void bufferCompleted(void *, uint32_t, uint8_t *buffer, size_t, size_t valid) {
     switch (*reinterpret_cast<const uint32_t *>(record)) {
     case kernelActivity: {
       const auto &kernel = *reinterpret_cast<const KernelRecord *>(record);
-      addRecord(kernel, Kind::run, kernel.name ? kernel.name : "?", 0, kernel.graphNode ? intern(ProfileEvent::ofGraph) : 0);
+      addRecord(kernel, Kind::run, kernel.name ? kernel.name : "?", 0, kernel.graphNode);
       break;
     }
     case memcpyActivity: {

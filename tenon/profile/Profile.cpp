@@ -59,12 +59,13 @@ ProfileEvent publicEvent(const Event &event, int64_t start, std::unordered_map<u
 }
 
 /// A device tells the name of a kernel and the number of the driver's call that asked for it, not our launch: in the
-/// order of those numbers, the n-th run of a name is that of its n-th submission.
+/// order of those numbers, the n-th run of a name is that of its n-th submission. What graphs ran is matched already
+/// (matchGraphs), and what was captured never ran.
 void matchRuns(std::vector<ProfileEvent> &events) {
   std::unordered_map<std::string, std::vector<size_t>> submitted, ran;
   for (size_t i = 0; i < events.size(); ++i) {
     ProfileEvent &event = events[i];
-    if (event.kind == ProfileEvent::Kind::submit)
+    if (event.kind == ProfileEvent::Kind::submit && event.launch)
       submitted[event.name].push_back(i);
     else if (event.onDevice && event.kind == ProfileEvent::Kind::run && event.detail != ProfileEvent::ofGraph)
       ran[event.name].push_back(i);
@@ -73,7 +74,7 @@ void matchRuns(std::vector<ProfileEvent> &events) {
     std::sort(runs.begin(), runs.end(),
               [&](size_t a, size_t b) { return std::pair(events[a].launch, a) < std::pair(events[b].launch, b); });
   for (ProfileEvent &event : events)
-    if (event.onDevice)
+    if (event.onDevice && event.detail != ProfileEvent::ofGraph)
       event.launch = 0;
   for (const auto &[name, runs] : ran) {
     const std::vector<size_t> &candidates = submitted[name];
@@ -162,6 +163,7 @@ const ProfileData &Profile::stop() {
   }
   uint64_t dropped = 0;
   std::vector<Event> events = profile::stopRecording(impl_->start, dropped);
+  profile::matchGraphs(events);
   std::unordered_map<uint32_t, std::string> texts;
   data.events.reserve(events.size());
   for (const Event &event : events)

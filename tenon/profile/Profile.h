@@ -22,6 +22,7 @@ namespace tenon {
 struct ProfileEvent {
   enum class Kind : uint8_t { launch, submit, run, compile, phase, copy, fill, synchronize, range };
   static constexpr std::string_view ofGraph = "of a graph"; ///< the detail of a run that a graph made, not a launch
+  static constexpr std::string_view captured = "captured into a graph"; ///< of a launch that ran nothing
   struct Memory {
     uint64_t address = 0, bytes = 0;
     bool written = false;
@@ -36,9 +37,9 @@ struct ProfileEvent {
   uint32_t thread = 0;        ///< of the host, from 1; of what a device did, its stream's number
   bool onDevice = false;      ///< by a device's own clock
   bool implicit = false;
-  uint64_t launch = 0;        ///< the same for a launch and its run
-  uint64_t bytes = 0;         ///< moved; of a launch, what it must move at least
-  double flops = 0;           ///< of a launch; 0: not counted
+  uint64_t launch = 0;        ///< the same for a launch and its run, and for a graph's launch and its runs
+  uint64_t bytes = 0;         ///< moved; of a launch or a run that a graph made, what it must move at least
+  double flops = 0;           ///< of a launch or a run that a graph made; 0: not counted
   std::vector<Memory> memory; ///< the tensors of a launch, the first few
 
   double seconds() const { return static_cast<double>(end - begin) * 1e-9; }

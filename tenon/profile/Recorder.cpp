@@ -60,6 +60,7 @@ struct Shared {
   uint64_t dropped = 0;
   std::vector<std::string> texts{""};
   TextNumbers numbers;
+  std::vector<std::vector<GraphKernel>> graphs{{}};
   std::atomic<uint64_t> chunks{0}, launches{0};
 };
 
@@ -176,11 +177,24 @@ std::string textOf(uint32_t number) {
   return number < all.texts.size() ? all.texts[number] : std::string();
 }
 
+uint64_t addGraph(std::vector<GraphKernel> kernels) {
+  Shared &all = shared();
+  std::lock_guard lock(all.mutex);
+  all.graphs.push_back(std::move(kernels));
+  return all.graphs.size() - 1;
+}
+
+std::vector<GraphKernel> graphKernels(uint64_t number) {
+  Shared &all = shared();
+  std::lock_guard lock(all.mutex);
+  return number < all.graphs.size() ? all.graphs[number] : std::vector<GraphKernel>();
+}
+
 uint64_t nextLaunch() { return shared().launches.fetch_add(1, std::memory_order_relaxed) + 1; }
 
 void Span::begin(Kind kind, std::string_view name) {
   isOpen_ = true;
-  event_.launch = event_.bytes = 0;
+  event_.launch = event_.bytes = event_.graph = 0;
   event_.flops = 0;
   event_.name = intern(name);
   event_.detail = event_.site = 0;

@@ -49,6 +49,7 @@ struct Event {
   uint32_t name, detail; ///< numbers of texts (textOf); 0: none
   uint32_t site;         ///< number of a call site's text; 0: none
   uint32_t thread;       ///< from 1
+  uint64_t graph;        ///< of a graph's launch: its number (addGraph); of a run that a graph made: its node's; 0: none
   Kind kind;
   bool implicit;    ///< of a wait: nobody asked for it
   bool foreign;     ///< told by a device: `thread` is its stream
@@ -116,6 +117,15 @@ private:
   Span span_;
 };
 
+/// A kernel of a graph, in the order of capture, and what it must do at least; 0: not counted.
+struct GraphKernel {
+  uint32_t name;
+  uint64_t bytes;
+  double flops;
+};
+/// The number of a graph, for the events of its launches.
+uint64_t addGraph(std::vector<GraphKernel> kernels);
+
 /// Called by the runtime when it has opened the NVIDIA driver: device records become possible.
 void deviceOpened();
 
@@ -128,5 +138,8 @@ void startRecording();
 /// of the rest.
 std::vector<Event> stopRecording(int64_t since, uint64_t &dropped);
 std::string textOf(uint32_t number);
+std::vector<GraphKernel> graphKernels(uint64_t number);
+/// Gives the runs that graphs made the work of the launches that were captured, and the number of their graph's launch.
+void matchGraphs(std::vector<Event> &events);
 
 } // namespace tenon::profile

@@ -51,19 +51,25 @@ std::vector<Launch> launchesOf(const ProfileData &data, const Nesting &nesting) 
   std::vector<Launch> launches;
   std::unordered_map<uint64_t, size_t> byNumber;
   for (size_t i = 0; i < data.events.size(); ++i)
-    if (data.events[i].kind == Kind::launch) {
+    if (data.events[i].kind == Kind::launch && data.events[i].detail != ProfileEvent::captured) {
       byNumber[data.events[i].launch] = launches.size();
       launches.push_back({i, Nesting::none, 0});
     }
   for (size_t i = 0; i < data.events.size(); ++i) {
     const ProfileEvent &event = data.events[i];
     if (event.kind == Kind::run) {
-      if (auto found = byNumber.find(event.launch); event.launch && found != byNumber.end())
+      auto found = event.launch ? byNumber.find(event.launch) : byNumber.end();
+      if (found == byNumber.end())
+        continue;
+      if (event.detail == ProfileEvent::ofGraph)
+        launches[found->second].graph += event.end - event.begin;
+      else
         launches[found->second].run = i;
     } else if (event.kind == Kind::compile || event.kind == Kind::synchronize || event.name == "counting") {
       for (size_t at = nesting.parent[i]; at != Nesting::none; at = nesting.parent[at])
-        if (data.events[at].kind == Kind::launch) {
-          launches[byNumber[data.events[at].launch]].apart += event.end - event.begin;
+        if (auto found = byNumber.find(data.events[at].launch);
+            data.events[at].kind == Kind::launch && found != byNumber.end()) {
+          launches[found->second].apart += event.end - event.begin;
           break;
         }
     }
@@ -113,7 +119,7 @@ std::vector<ProfileSummary::Kernel> kernelsOf(const ProfileData &data, const std
     row.total += event.seconds();
     double host = event.seconds() - static_cast<double>(launch.apart) * 1e-9;
     if (launch.run == Nesting::none) {
-      row.isTimed &= event.device < 0;
+      row.isTimed &= event.device < 0 || launch.graph > 0;
     } else {
       const ProfileEvent &run = data.events[launch.run];
       isLaunched[launch.run] = true;
@@ -130,6 +136,10 @@ std::vector<ProfileSummary::Kernel> kernelsOf(const ProfileData &data, const std
       ProfileSummary::Kernel &row = rows[{name, placeOf(event)}];
       ++row.calls;
       addRun(row, i);
+      row.bytes += event.bytes;
+      row.flops += event.flops;
+      if (event.bytes == 0 && event.flops == 0)
+        row.uncounted += own[i];
     }
   std::vector<ProfileSummary::Kernel> kernels;
   for (auto &[key, row] : rows) {
@@ -183,6 +193,7 @@ std::vector<ProfileSummary::Op> opsOf(const ProfileData &data, const Nesting &ne
   for (const Launch &launch : launches)
     for (size_t at = outerRange(launch.event); at != Nesting::none; at = outerRange(at)) {
       ++ops[opOf[at]].launches;
+      ops[opOf[at]].kernels += static_cast<double>(launch.graph) * 1e-9;
       if (launch.run != Nesting::none)
         ops[opOf[at]].kernels += data.events[launch.run].seconds();
     }

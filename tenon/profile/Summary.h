@@ -24,12 +24,13 @@ struct ProfileSummary {
     double total = 0;    ///< seconds of launch(), compiling included
     uint64_t bytes = 0; ///< that it must move at least
     double flops = 0;    ///< 0: not counted
+    double uncounted = 0; ///< seconds of runs whose work is not known
     double share = 0;    ///< of the profile's time
     bool isTimed = true; ///< false: it ran on a device that nobody watched
     /// The least time that its bytes or operations could have taken, over its time; 0: not known.
     double ofCeiling = 0;
-    double bytesPerSecond() const { return self > 0 ? static_cast<double>(bytes) / self : 0; }
-    double flopsPerSecond() const { return self > 0 ? flops / self : 0; }
+    double bytesPerSecond() const { return self > uncounted ? static_cast<double>(bytes) / (self - uncounted) : 0; }
+    double flopsPerSecond() const { return self > uncounted ? flops / (self - uncounted) : 0; }
   };
   /// A range of the user's, by its path from the outermost: "layer / attention".
   struct Op {

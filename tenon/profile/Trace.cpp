@@ -99,7 +99,7 @@ std::string traceJson(const ProfileData &data) {
   }
   text += "]},\n\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" + process +
           ",\"args\":{\"name\":" + quoted(data.program) + "}}";
-  std::set<uint64_t> named;
+  std::set<uint64_t> named, arrived; // of a graph's runs only the first has an arrow
   for (const ProfileEvent &event : data.events) {
     uint64_t track = trackOf(event);
     std::string where = ",\"pid\":" + process + ",\"tid\":" + std::to_string(track);
@@ -109,8 +109,8 @@ std::string traceJson(const ProfileData &data) {
     text += ",\n{\"ph\":\"X\",\"name\":" + quoted(event.name) + ",\"cat\":" + quoted(nameOf(event.kind)) +
             ",\"ts\":" + microseconds(event.begin) + ",\"dur\":" + microseconds(event.end - event.begin) + where +
             ",\"args\":" + argumentsOf(event) + "}";
-    bool leaves = event.kind == ProfileEvent::Kind::submit, arrives = event.onDevice;
-    if (event.launch && (leaves || arrives))
+    bool leaves = event.kind == ProfileEvent::Kind::submit;
+    if (event.launch && (leaves || (event.onDevice && arrived.insert(event.launch).second)))
       text += ",\n{\"ph\":" + std::string(leaves ? "\"s\"" : "\"f\",\"bp\":\"e\"") +
               ",\"name\":\"launch\",\"cat\":\"launch\",\"id\":" + std::to_string(event.launch) +
               ",\"ts\":" + microseconds(event.begin) + where + "}";

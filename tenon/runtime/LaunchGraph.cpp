@@ -6,8 +6,8 @@
 #include "tenon/runtime/cuda/CudaStream.h"
 #include "tenon/runtime/cuda/Gpu.h"
 
+#include <mutex>
 #include <utility>
-#include <vector>
 
 namespace tenon {
 
@@ -24,10 +24,23 @@ struct LaunchGraph::Impl {
       gpu.note(gpu.api().cuGraphDestroy(graph), "destroying a graph");
   }
 
+  /// The graph's number in profiles, which learn of it by its first launch that one sees.
+  uint64_t profiled() {
+    std::call_once(toldOnce, [&] {
+      std::vector<profile::GraphKernel> kernels;
+      for (const cuda::Capture::Kernel &kernel : captured.kernels)
+        kernels.push_back({profile::intern(kernel.name), static_cast<uint64_t>(kernel.bytes), kernel.flops});
+      number = profile::addGraph(std::move(kernels));
+    });
+    return number;
+  }
+
   cuda::Gpu &gpu;
   cuda::GraphHandle graph = nullptr;
   cuda::GraphExecHandle exec = nullptr;
-  std::vector<std::shared_ptr<const void>> kept;
+  cuda::Capture captured;
+  std::once_flag toldOnce;
+  uint64_t number = 0;
 };
 
 LaunchGraph LaunchGraph::capture(Stream &stream, const std::function<void()> &queue) {
@@ -37,14 +50,13 @@ LaunchGraph LaunchGraph::capture(Stream &stream, const std::function<void()> &qu
   cuda::Gpu &gpu = captured.gpu();
   auto impl = std::make_shared<Impl>(gpu);
   captured.beginCapture();
-  struct Keeping {
-    std::vector<std::shared_ptr<const void>> *outer;
-    explicit Keeping(std::vector<std::shared_ptr<const void>> &kept)
-        : outer(std::exchange(cuda::CudaStream::keptByCapture, &kept)) {}
-    ~Keeping() { cuda::CudaStream::keptByCapture = outer; }
+  struct Capturing {
+    cuda::Capture *outer;
+    explicit Capturing(cuda::Capture &capture) : outer(std::exchange(cuda::CudaStream::capture, &capture)) {}
+    ~Capturing() { cuda::CudaStream::capture = outer; }
   };
   try {
-    Keeping keeping(impl->kept);
+    Capturing capturing(impl->captured);
     queue();
   } catch (...) {
     captured.endCapture(impl->graph);
@@ -70,7 +82,11 @@ void LaunchGraph::launch(Stream &stream) const {
   if (span) {
     span->launch = profile::nextLaunch();
     span->device = static_cast<int8_t>(gpu.ordinal());
+    span->graph = impl_->profiled();
   }
+  profile::Span submit(profile::Kind::submit, "a captured graph");
+  if (submit)
+    submit->launch = span->launch;
   cuda::CurrentContext current(gpu);
   gpu.check(gpu.api().cuGraphLaunch(impl_->exec, target.handle()), "launching a graph");
   target.noteLaunch("a captured graph");
@@ -88,7 +104,7 @@ size_t LaunchGraph::nodes() const {
 void LaunchGraph::keep(Tensor tensor) {
   if (!impl_)
     throw Error("an empty graph keeps no tensors; capture one first");
-  impl_->kept.push_back(std::make_shared<Tensor>(std::move(tensor)));
+  impl_->captured.kept.push_back(std::make_shared<Tensor>(std::move(tensor)));
 }
 
 } // namespace tenon

@@ -95,6 +95,7 @@ private:
     prediction.seconds = cost.seconds;
     prediction.refusal = cost.refusal;
     prediction.boundBy = cost.boundBy;
+    prediction.terms.reserve(cost.terms.size() + 1);
     for (model::Cost::Term &term : cost.terms)
       prediction.terms.push_back({std::move(term.resource), term.seconds});
     addTiles(prediction, counted.counts, ceilings, cost.balance);
@@ -213,8 +214,7 @@ private:
     prediction.seconds = launch + std::max(memory, work) + factors_.serial * (1 - overlap) * std::min(memory, work) +
                          factors_.instance * counts.instances / ceilings.processors;
     prediction.terms.push_back({"tiles", tiles});
-    std::stable_sort(prediction.terms.begin(), prediction.terms.end(),
-                     [](const Prediction::Term &a, const Prediction::Term &b) { return a.seconds > b.seconds; });
+    model::sortLargestFirst(prediction.terms);
     prediction.boundBy = prediction.terms.front().name;
   }
 

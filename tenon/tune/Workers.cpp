@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -152,11 +151,6 @@ Workers::Compiled Workers::compileIn(Slot &slot, const Job &job) {
 
 std::vector<Workers::Compiled> Workers::compile(const std::vector<const Job *> &jobs) {
   std::vector<Compiled> all(jobs.size());
-  // A thread that restores how broken pipes are treated must not do it under another one that is writing.
-  struct Restore {
-    void (*before)(int) = std::signal(SIGPIPE, SIG_IGN);
-    ~Restore() { std::signal(SIGPIPE, before); }
-  } restore;
   size_t together = std::min(slots_.size(), jobs.size());
   for (std::atomic<size_t> next = 0; next < jobs.size();) {
     for (size_t s = 0; s < together; ++s)

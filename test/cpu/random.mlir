@@ -41,3 +41,24 @@ func.func @scattered(%y: !tile.view<1, i32> {tile.unit_stride = 0 : i64}, %seed:
   tile.store %bits, %y[%i] : tensor<64xi32>, !tile.view<1, i32>
   return
 }
+
+// -----
+
+// What is computed with the words comes in a loop of its own, and the generator has one where two evaluations of eight
+// overlap.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to %c256 step %c64 {
+// CHECK: %[[WORDS:.*]] = scf.if %{{.*}} -> (vector<64xi32>) {
+// CHECK-COUNT-19: arith.muli %{{.*}} : vector<16xi64>
+// CHECK: llvm.store %[[WORDS]]
+// CHECK: scf.for %{{.*}} = %c0 to %c256 step %c32
+// CHECK: arith.xori %{{.*}} : vector<32xi32>
+func.func @used(%x: !tile.view<1, i32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, i32> {tile.unit_stride = 0 : i64},
+                %seed: i64, %i: index) {
+  %counter = tile.iota 0 : tensor<256xi64>
+  %bits = tile.random_bits %seed, %counter : tensor<256xi64> -> tensor<256xi32>
+  %a = tile.load %x[%i] : !tile.view<1, i32> -> tensor<256xi32>
+  %b = arith.xori %a, %bits : tensor<256xi32>
+  tile.store %b, %y[%i] : tensor<256xi32>, !tile.view<1, i32>
+  return
+}

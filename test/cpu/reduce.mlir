@@ -96,3 +96,40 @@ func.func @no_neutral_element(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64
   tile.store %s, %y[%c0] : tensor<1xf32>, !tile.view<1, f32>
   return
 }
+
+// -----
+
+// A long row, and nothing but the reduction: four registers a step. With a store in the loop (below) there are two.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c64 iter_args(%{{.*}} = %{{.*}}) -> (vector<64xf32>)
+func.func @long_row(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32>, %i: index) {
+  %zero = arith.constant 0 : index
+  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x1024xf32>
+  %s = tile.reduce %a dim 1 : (tensor<1x1024xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    tile.yield %r : f32
+  }
+  tile.store %s, %y[%i, %zero] : tensor<1x1xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c32 iter_args(%{{.*}} = %{{.*}}) -> (vector<32xf32>)
+func.func @long_row_stored(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                           %z: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32>, %i: index)
+    attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x1024xf32>
+  %b = arith.mulf %a, %a : tensor<1x1024xf32>
+  tile.store %b, %z[%i, %zero] : tensor<1x1024xf32>, !tile.view<2, f32>
+  %s = tile.reduce %b dim 1 : (tensor<1x1024xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    tile.yield %r : f32
+  }
+  tile.store %s, %y[%i, %zero] : tensor<1x1xf32>, !tile.view<2, f32>
+  return
+}

@@ -56,6 +56,29 @@ func.func @rows(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
 
 // -----
 
+// A store that shares its loop with a reduction (a sum of what is stored) goes past the cache as well.
+// CHECK-LABEL: func.func private @instance
+// CHECK: llvm.store %{{.*}} {alignment = 64 : i64, nontemporal} : vector<32xf32>
+// CHECK: arith.addf
+// CHECK: scf.yield
+func.func @with_sum(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                    %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                    %z: !tile.view<2, f32>, %i: index) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x512xf32>
+  %b = arith.mulf %a, %a : tensor<1x512xf32>
+  tile.store %b, %y[%i, %zero] : tensor<1x512xf32>, !tile.view<2, f32>
+  %s = tile.reduce %b dim 1 : (tensor<1x512xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    tile.yield %r : f32
+  }
+  tile.store %s, %z[%i, %zero] : tensor<1x1xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
 // In place: the line is in the cache, having just been read.
 // CHECK-LABEL: func.func private @instance
 // CHECK-NOT: nontemporal

@@ -182,6 +182,41 @@ TEST_P(Random, BitsOfCountersThatAreNotNeighbours) {
       }
 }
 
+TEST_P(Random, BitsOfCountersFarApart) {
+  // A thread has elements from all over a wide tile, whose counters pass 2^32, four times 2^32 and 2^64.
+  Kernel kernel("bits(y, first)", [](View y, Index first) {
+    y.store({0, 0}, random_bits(11, iota(i64, {2, 2048}, 1) + iota(i64, {2, 2048}, 0) * 3000 + first));
+  });
+  for (int64_t first : {int64_t(0), (int64_t(1) << 32) - 1024, (int64_t(1) << 34) - 1022, int64_t(-1027)}) {
+    Tensor y = Tensor::zeros(u32, {2, 2048});
+    run(kernel, {y, first});
+    for (int64_t i = 0; i < 2; ++i)
+      for (int64_t j = 0; j < 2048; ++j)
+        ASSERT_EQ(y.getInt({i, j}), bitsReference(11, static_cast<uint64_t>(first + 3000 * i + j)))
+            << i << ", " << j << " from " << first;
+  }
+}
+
+TEST_P(Random, ComparedWithAnyThreshold) {
+  Kernel kernel("compare(y, p)", [](View y, Scalar p) {
+    Tile u = random_uniform(21, iota(i64, {64}, 0));
+    Tile results[] = {u >= p, u > p, u <= p, u < p};
+    for (int64_t n = 0; n < 4; ++n)
+      y.store({n, 0}, reshape(results[n].to(i32), {1, 64}));
+  });
+  double drawn = (bitsReference(21, 5) >> 8) * 0x1p-24;
+  for (double p : {double(-INFINITY), -1.0, -0.0, 0x1p-26, drawn, 0.5, 1 - 0x1p-24, 1.0, 3e38, double(INFINITY), double(NAN)}) {
+    Tensor y = Tensor::zeros(i32, {4, 64});
+    run(kernel, {y, p});
+    for (int64_t i = 0; i < 64; ++i) {
+      double u = (bitsReference(21, static_cast<uint64_t>(i)) >> 8) * 0x1p-24;
+      int64_t expected[] = {u >= p, u > p, u <= p, u < p};
+      for (int64_t n = 0; n < 4; ++n)
+        ASSERT_EQ(y.getInt({n, i}), expected[n]) << u << " and " << p << ", comparison " << n;
+    }
+  }
+}
+
 TENON_ON_EACH_TARGET(Random);
 
 //===--- Looking inside -------------------------------------------------------------------------------------------===//

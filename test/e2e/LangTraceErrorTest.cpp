@@ -138,10 +138,10 @@ TEST(TraceErrors, Shapes) {
 
 TEST(TraceErrors, Dimensions) {
   expectMistake([](View x, View, View) { HERE; sum(x.load({0}, {4}), 1); },
-                {"dimension 1 of a tile with 1 dimensions", "the last one is 0"});
+                {"dimension 1 of a tile with 1 dimension: the last one is 0"});
   expectMistake([](View x, View, View) { HERE; max(x.load({0}, {4}), -1); }, {"dimension -1"});
   expectMistake([](View x, View, View) { HERE; expand(x.load({0}, {4}), 2); }, {"dimension 2"});
-  expectMistake([](View x, View, View) { HERE; x.size(1); }, {"dimension 1 of a view with 1 dimensions"});
+  expectMistake([](View x, View, View) { HERE; x.size(1); }, {"dimension 1 of a view with 1 dimension: the last"});
   expectMistake([](View x, View, View) {
     Tile t = x.load({0}, {4});
     HERE; t.size(3);
@@ -167,7 +167,7 @@ TEST(TraceErrors, Stores) {
                 {"type mismatch", "storing i32 into a view of f32", ".to(view.dtype())"});
   expectMistake([](View x, View, View m) { HERE; m.store({0, 0}, x.load({0}, {4})); },
                 {"shape mismatch", "[4]", "2 dimensions", "reshape"});
-  expectMistake([](View x, View, View) { HERE; x.store({0, 0}, x.load({0}, {4})); }, {"1 dimensions", "not 2"});
+  expectMistake([](View x, View, View) { HERE; x.store({0, 0}, x.load({0}, {4})); }, {"a view with 1 dimension needs", "not 2"});
   expectMistake([](View x, View, View) { HERE; x.gather({x.load({0}, {4})}); },
                 {"an index tile has an integer type", "f32"});
   expectMistake([](View, View, View m) { HERE; m.gather({iota(4)}); }, {"as many index tiles, not 1"});

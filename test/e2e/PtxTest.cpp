@@ -75,6 +75,14 @@ INSTANTIATE_TEST_SUITE_P(Zoo, Ptx, testing::ValuesIn(everyKernel()), [](const au
   return info.param.kernel + "_" + std::string(nameOf(info.param.dtype));
 });
 
+/// How often a piece of text is in another.
+size_t count(const std::string &text, const std::string &what) {
+  size_t found = 0;
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at)
+    ++found;
+  return found;
+}
+
 TEST(PtxRandom, FourElementsShareTheGenerator) {
   const zoo::Entry &entry = zoo::find("dropout");
   auto evaluations = [&](int64_t columns) { // for the elements of one thread
@@ -84,15 +92,74 @@ TEST(PtxRandom, FourElementsShareTheGenerator) {
     options.compile.warps = 4;
     options.compile.gpu = "sm_90a";
     std::string text = emit(entry.kernel, problem.arguments, "ptx", options);
-    int64_t products = 0;
-    for (size_t at = 0; (at = text.find("mul.wide.u32 product", at)) != std::string::npos; ++at)
-      ++products;
-    return static_cast<double>(products) / 19; // two in each of ten rounds, but one of the first is zero
+    return static_cast<double>(count(text, "mul.wide.u32 product")) / 19; // two in each of ten rounds, but one of the first is zero
   };
   // 1024 elements for 128 threads.
   EXPECT_EQ(evaluations(1024), 2);
   EXPECT_EQ(evaluations(1022), 4);
   EXPECT_EQ(evaluations(1023), 8);
+}
+
+TEST(PtxRandom, CountersOfARunAreDividedOnce) {
+  // 32 elements a thread, in eight groups of four: the generator's block is computed of the first, and added to.
+  Kernel kernel("coins(y, p)", [](View y, Scalar p) {
+    Index i = grid(cdiv(y.size(0), 4096));
+    Tile heads = random_uniform(3, iota(i64, {4096}, 0) + i * 4096) < p;
+    y.store({i * 4096}, where(heads, 1, 0).to(i8));
+  });
+  LaunchOptions options;
+  options.compile.gpu = "sm_90a";
+  options.compile.warps = 4;
+  std::string text = emit(kernel, {Tensor::zeros(i8, {1 << 16}), 0.5}, "ptx", options);
+  EXPECT_EQ(count(text, "shr.u64"), 1u) << text;
+  // And whether an element's word is below the limit is one comparison and one choice.
+  EXPECT_EQ(count(text, "setp.lt.u32"), 32u) << text;
+  EXPECT_EQ(count(text, "xor.pred"), 32u) << text;
+}
+
+std::string ptxOf(const Kernel &kernel, const Arguments &arguments, int warps) {
+  LaunchOptions options;
+  options.compile.gpu = "sm_90a";
+  options.compile.warps = warps;
+  return emit(kernel, arguments, "ptx", options);
+}
+
+TEST(PtxMemory, RowsThatWaitForAReductionLast) {
+  Kernel share("share(x, y)", [](View x, View y) {
+    Index i = grid(x.size(0));
+    Tile t = abs(x.load({i, 0}, {1, 4096}).to(f32));
+    y.store({i, 0}, (t - max(t, 1)).to(y.dtype()));
+  });
+  Kernel negative("negative(x, y)", [](View x, View y) {
+    Index i = grid(x.size(0));
+    y.store({i, 0}, (-x.load({i, 0}, {1, 4096}).to(f32)).to(y.dtype()));
+  });
+  Arguments arguments = {Tensor::zeros(f16, {4, 4096}), Tensor::zeros(f16, {4, 4096})};
+  std::string rows = ptxOf(share, arguments, 8), elements = ptxOf(negative, arguments, 8);
+  EXPECT_EQ(count(rows, "ld.global.L2::cache_hint.v4.b32"), 2u) << rows;
+  EXPECT_GT(count(rows, "createpolicy.fractional.L2::evict_last.b64"), 0u) << rows;
+  EXPECT_EQ(count(elements, "cache_hint"), 0u) << elements;
+}
+
+TEST(PtxMemory, TheAssemblerIsToldWhatStreamsNeed) {
+  // Two tiles of 4096 bf16, 16 words each in 128 threads, and registers to compute with.
+  Kernel sum("sum(x, y, z)", [](View x, View y, View z) {
+    Index i = grid(cdiv(x.size(0), 4096));
+    Tile both = x.load({i * 4096}, {4096}).to(f32) + y.load({i * 4096}, {4096}).to(f32);
+    z.store({i * 4096}, both.to(z.dtype()));
+  });
+  // A loop may hold any number of them.
+  Kernel walk("walk(x, z)", [](View x, View z) {
+    Tile both = zeros(f32, {4096});
+    for (Index j : range(0, x.size(0), 4096))
+      both = both + x.load({j}, {4096}).to(f32);
+    z.store({0}, both.to(z.dtype()));
+  });
+  Tensor x = Tensor::zeros(bf16, {1 << 16}), y = Tensor::zeros(bf16, {1 << 16}), z = Tensor::zeros(bf16, {1 << 16});
+  std::string text = ptxOf(sum, {x, y, z}, 4), loop = ptxOf(walk, {x, z}, 4);
+  EXPECT_EQ(count(text, ".minnctapersm 8\n"), 1u) << text; // of 64 registers
+  EXPECT_EQ(count(text, ", -65536;"), 32u) << text; // the upper of two bf16
+  EXPECT_EQ(count(loop, ".minnctapersm"), 0u) << loop;
 }
 
 TEST(PtxErrors, UnknownArchitecture) {

@@ -109,7 +109,8 @@ TEST(Ragged, InstancesOfDifferentLengths) {
     expectRight(problem, zoo::groupedMatmul, onSimulator(tiles));
   }
   Problem problem = zoo::groupedMatmulProblem({{100, 3}, 136, 200}, bf16, 5);
-  expectParts(remarksOf(zoo::groupedMatmul, problem, onSimulator(tiles)), {"blocks take the next one when they are free"});
+  expectParts(remarksOf(zoo::groupedMatmul, problem, onSimulator(tiles)),
+              {"blocks take the next one when they are free", "handed over by the thread that loads"});
 
   Kernel depths("depths(a, b, depth, c)", [](View a, View b, View depth, View c) {
     promise_no_overlap();
@@ -130,6 +131,67 @@ TEST(Ragged, InstancesOfDifferentLengths) {
   for (int64_t i = 0; i < 320; ++i)
     for (int64_t j = 0; j < 128; ++j)
       ASSERT_EQ(c.get({i, j}), 2 * depth.get({i / 64})) << i << ", " << j;
+}
+
+/// The thread that loads finds in memory where an instance begins and ends, and tells the others. What it does not need
+/// itself, what is no number and what others may see (an assert) is the others' business.
+TEST(Ragged, WhatIsFoundInMemory) {
+  Kernel ranges("ranges(a, b, ends, places, scales, c, d, counts=0, checks=0)",
+                [](View a, View b, View ends, View places, View scales, View c, View d, Param counts, Param checks) {
+    promise_no_overlap();
+    auto [i, j] = grid(cdiv(c.size(0), 64), cdiv(c.size(1), 64));
+    Index begin = 0, end = ends.at({0}), seen = 0;
+    for (Index step : range(0, i)) {
+      if (checks)
+        device_assert(Tile(Index(ends.at({step}))) >= 0, "an end before the beginning");
+      begin = end;
+      end = end + Index(ends.at({step + 1}));
+      seen = seen + Index(ends.at({step}));
+    }
+    Tile sum = zeros(f32, {64, 64});
+    Index row = places.at({i});
+    for (Index k : range(begin * 64, end * 64, 64))
+      sum = dot(a.load({row, k}, {64, 64}), b.load({k, j * 64}, {64, 64}), sum);
+    Tile scale = scales.at({i}).to(f32);
+    c.store({row, j * 64}, sum * scale + Tile(end).to(f32));
+    if (counts)
+      d.store({i, j}, full(i64, {1, 1}, seen));
+  });
+  std::vector<int64_t> lengths = {1, 0, 2, 1}; // of 64; the next begins where one ends
+  Tensor a = Tensor::zeros(bf16, {256, 256}), b = Tensor::zeros(bf16, {256, 128}), c = Tensor::zeros(f32, {256, 128});
+  Tensor ends = Tensor::zeros(i32, {4}), places = Tensor::zeros(i64, {4}), scales = Tensor::zeros(f32, {4});
+  Tensor d = Tensor::zeros(i64, {4, 2});
+  a.fill(1);
+  b.fill(2);
+  for (int64_t i = 0; i < 4; ++i) {
+    ends.setInt({i}, lengths[static_cast<size_t>(i)]);
+    scales.set({i}, static_cast<double>(i) + 0.5);
+    places.setInt({i}, (i ^ 1) * 64);
+  }
+  for (int64_t counts : {0, 1})
+    for (int64_t checks : {0, 1}) {
+      LaunchOptions options = onSimulator({{"counts", counts}, {"checks", checks}});
+      Arguments arguments = {a, b, ends, places, scales, c, d};
+      std::string remarks;
+      for (const std::string &remark : prepare(ranges, arguments, options).remarks)
+        remarks += remark + "\n";
+      expectParts(remarks, {"blocks take the next one when they are free"});
+      expectParts(remarks, {std::string("handed over by the thread that loads; numbers for each program instance: ") +
+                            (checks ? "2" : "4")});
+      c.fill(-1);
+      d.fill(-1);
+      launch(ranges, arguments, options);
+      int64_t end = 0, seen = 0;
+      for (int64_t i = 0; i < 4; ++i) {
+        int64_t length = lengths[static_cast<size_t>(i)];
+        end += length;
+        for (int64_t j = 0; j < 128; ++j)
+          ASSERT_EQ(c.get({(i ^ 1) * 64 + 5, j}),
+                    static_cast<double>(128 * length) * scales.get({i}) + static_cast<double>(end));
+        EXPECT_EQ(d.getInt({i, 1}), counts ? seen : -1);
+        seen += length;
+      }
+    }
 }
 
 } // namespace

@@ -102,6 +102,16 @@ TEST(WarpgroupSim, WhatIsDone) {
   expectParts(without, {"through 3 slots of shared memory"});
   for (const char *what : {"slices", "within each warpgroup", "after each other"})
     EXPECT_EQ(without.find(what), std::string::npos) << without;
+  // Three slots leave room for the whole tile; five are too many even with slices, and four it has with them.
+  options.compile.without = "";
+  options.compile.stages = 3;
+  std::string three = remarksOf(zoo::matmul, problem.arguments, options);
+  expectParts(three, {"through 3 slots of shared memory", "through 65536 bytes of shared memory"});
+  EXPECT_EQ(three.find("slices"), std::string::npos) << three;
+  for (int stages : {4, 5}) {
+    options.compile.stages = stages;
+    expectParts(remarksOf(zoo::matmul, problem.arguments, options), {"through 4 slots of shared memory", "in 4 slices"});
+  }
   Scaled other(128, 128, 256);
   expectParts(remarksOf(scaled, other.arguments(), onSim(square, 2)),
               {"layout conversion within each warpgroup", "warpgroups begin 2 iterations after each other",
@@ -176,6 +186,35 @@ TEST(WarpgroupSim, TwoDots) {
   Problem problem = entry.makeProblem(std::vector<int64_t>{136, 264, 192}, bf16, 3);
   for (int stagger : {0, 2})
     expectRight(problem, entry.kernel, onSim(square, stagger));
+}
+
+/// What is stored first is overwritten, not the other way round: the accelerator takes its time.
+TEST(WarpgroupSim, StoresInOrder) {
+  Kernel twice("twice(a, b, c)", [](View a, View b, View c) {
+    promise_no_overlap();
+    auto [i, j] = grid(cdiv(c.size(0), 64), cdiv(c.size(1), 64));
+    Tile acc = zeros(f32, {64, 64});
+    for (Index k : range(0, a.size(1), 64))
+      acc = dot(a.load({i * 64, k}, {64, 64}), b.load({k, j * 64}, {64, 64}), acc);
+    for (Index round : range(0, 3)) // in the same place
+      c.store({i * 64, j * 64}, (acc * Tile(round).to(f32)).to(c.dtype()));
+    Tile rows = iota(i64, {64, 1}, 0) + i * 64, columns = iota(i64, {1, 64}, 1) + j * 64;
+    c.scatter({rows, columns}, zeros(c.dtype(), {64, 64}), rows % 2 == 0);
+    c.store({i * 64 + 8, j * 64}, full(c.dtype(), {16, 64}, 1));
+  });
+  Tensor a = Tensor::zeros(bf16, {64, 64}), b = Tensor::zeros(bf16, {64, 64}), c = Tensor::zeros(bf16, {64, 64});
+  a.fill(1);
+  b.fill(2);
+  for (int seed : {1, 2}) {
+    Seed set(seed);
+    LaunchOptions options = onSim({});
+    options.compile.warps = 4;
+    c.fill(-1);
+    launch(twice, {a, b, c}, options);
+    for (int64_t i = 0; i < 64; ++i)
+      for (int64_t j = 0; j < 64; ++j)
+        ASSERT_EQ(c.get({i, j}), i >= 8 && i < 24 ? 1 : i % 2 == 0 ? 0 : 256) << i << ", " << j;
+  }
 }
 
 TEST(WarpgroupSim, UnknownSteps) {

@@ -257,6 +257,7 @@ TEST_P(SpecialValues, InLogits) {
   problem.arguments[0].tensor().slice(0, 8, 1).slice(1, 0, 20).fill(-inf); // a first block without a finite logit
   expectRight(problem, zoo::crossEntropy);
   expectRight(problem, zoo::crossEntropy, {{"cols", 16}, {"rows", 2}});
+  expectRight(problem, zoo::crossEntropy, {{"cols", 16}, {"rows", 2}, {"slots", 4}, {"run", 2}});
 }
 
 TEST_P(SpecialValues, InTheOperandsOfMatmul) {
@@ -290,6 +291,20 @@ TEST_P(SpecialValues, LargeNumbersDoNotOverflowOnTheWay) {
       problem.arguments[0].tensor().set({4, col}, -large);
     }
     expectRight(problem, zoo::find(name).kernel);
+    if (std::string_view(name) == "cross_entropy")
+      expectRight(problem, zoo::crossEntropy, {{"cols", 16}, {"slots", 4}, {"run", 2}});
+  }
+}
+
+TEST_P(SpecialValues, SumsInSlotsAreAsAccurate) {
+  // Rising logits, so that each step raises the largest; and large ones, of which a product with log2(e) rounds much.
+  for (double scale : {1.0, 300.0}) {
+    Problem problem = problemOf("cross_entropy", {3, 200}, GetParam());
+    for (int64_t row = 0; row < 3; ++row)
+      for (int64_t col = 0; col < 200; ++col)
+        problem.arguments[0].tensor().set({row, col}, scale * (row + 0.05 * col));
+    expectRight(problem, zoo::crossEntropy, {{"cols", 16}, {"slots", 8}, {"run", 1}});
+    expectRight(problem, zoo::crossEntropy, {{"cols", 32}, {"slots", 2}, {"run", 4}});
   }
 }
 

@@ -89,6 +89,22 @@ void maskedAccess(Tests &tests, const Access &access) {
   tests.push_back(k.finish());
 }
 
+/// Loads of bytes that the L2 cache is to keep, with and without a mask.
+void lastingAccess(Tests &tests, const Access &access) {
+  Random random(3);
+  std::string type = access.type;
+  KernelText k(std::string("lasting_") + access.name, 64, 1, 0);
+  std::string on = k.readMask(randomBytes(random, 64));
+  std::string otherwise = k.read(randomBytes(random, 64 * access.bytes), type, access.bytes);
+  std::string good = k.at("%in", k.data(randomBytes(random, 64 * access.bytes)), access.bytes);
+  k.write(k.op("nvidia.load global " + good + " {lasting} : i64 -> " + type), type, access.bytes);
+  std::string address = k.op("arith.select " + on + ", " + good + ", " + k.i64(0) + " : i64");
+  k.write(k.op("nvidia.load global " + address + " mask " + on + " otherwise " + otherwise + " : " + type +
+               " {lasting} : i64 -> " + type),
+          type, access.bytes);
+  tests.push_back(k.finish());
+}
+
 /// Numbers that show what an atomic does: small, random, special.
 std::vector<uint32_t> words(Random &random, bool isFloat, int64_t count) {
   const uint32_t special[] = {0,          0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x00000001,
@@ -201,6 +217,8 @@ void addMemoryTests(Tests &tests) {
     plainAccess(tests, access);
   for (const Access &access : accesses)
     maskedAccess(tests, access);
+  for (const Access &access : accesses)
+    lastingAccess(tests, access);
   for (const char *kind : {"add", "smax", "smin", "umax", "umin", "exchange", "cas"}) {
     atomic<uint32_t>(tests, kind, "i32");
     atomic<uint64_t>(tests, kind, "i64");

@@ -90,3 +90,30 @@ func.func @half_a_unit(%a: !tile.view<2, bf16> {tile.distinct, tile.unit_stride 
   tile.store %r, %c[%i, %zeroIndex] : tensor<64x64xbf16>, !tile.view<2, bf16>
   return
 }
+
+// -----
+
+// Rows under a mask are scattered in pieces of 16 bytes; where the mask cuts a piece they are not.
+// CHECK-LABEL: @scattered
+// CHECK: tile.scatter {{.*}}nvidia.staged
+// CHECK-NOT: tile.scatter {{.*}}nvidia.staged
+func.func @scattered(%a: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                     %b: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                     %c: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                     %rows: tensor<64x1xi64>, %mask: tensor<64x1xi1>, %cut: tensor<64x64xi1>)
+    attributes {tile.no_overlap} {
+  %one = arith.constant 1 : index
+  %zeroIndex = arith.constant 0 : index
+  %i = tile.grid %one
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %x = tile.load %a[%i, %zeroIndex] : !tile.view<2, bf16> -> tensor<64x64xbf16>
+  %y = tile.load %b[%i, %zeroIndex] : !tile.view<2, bf16> -> tensor<64x64xbf16>
+  %d = tile.dot %x, %y, %zero : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+  %r = tile.cast %d : tensor<64x64xf32> -> tensor<64x64xbf16>
+  %row = tile.broadcast %rows : tensor<64x1xi64> -> tensor<64x64xi64>
+  %column = tile.iota 1 : tensor<64x64xi64>
+  %wanted = tile.broadcast %mask : tensor<64x1xi1> -> tensor<64x64xi1>
+  tile.scatter %r, %c[%row, %column : tensor<64x64xi64>, tensor<64x64xi64>] mask %wanted : tensor<64x64xi1> : tensor<64x64xbf16>, !tile.view<2, bf16>
+  tile.scatter %r, %c[%row, %column : tensor<64x64xi64>, tensor<64x64xi64>] mask %cut : tensor<64x64xi1> : tensor<64x64xbf16>, !tile.view<2, bf16>
+  return
+}

@@ -107,3 +107,58 @@ func.func @relaxed_gelu(%x: f32) -> f32 {
   %y = arith.mulf %h, %o : f32
   return %y : f32
 }
+
+// Quotients that may be a little off share the divisor's reciprocal, which is scaled where it may be infinite.
+// CHECK-LABEL: @shared_reciprocal
+// CHECK: %[[SCALE:.*]] = arith.select
+// CHECK: %[[R:.*]] = nvidia.approx rcp
+// CHECK: %[[P:.*]] = arith.mulf %{{.*}}, %[[R]]
+// CHECK: arith.mulf %[[P]], %[[SCALE]]
+func.func @shared_reciprocal(%x: f32, %y: f32, %d: f32) -> (f32, f32) {
+  %a = arith.divf %x, %d {nvidia.relaxed} : f32
+  %b = arith.divf %y, %d {nvidia.relaxed} : f32
+  return %a, %b : f32, f32
+}
+
+// What is left of a constant is 0 or not tiny, whichever type it was computed in.
+// CHECK-LABEL: @reciprocal_of_difference
+// CHECK-NOT: arith.select
+// CHECK: %[[R:.*]] = nvidia.approx rcp
+// CHECK-NEXT: %[[A:.*]] = arith.mulf %{{.*}}, %[[R]]
+// CHECK-NEXT: %[[B:.*]] = arith.mulf %{{.*}}, %[[R]]
+// CHECK-NEXT: return %[[A]], %[[B]]
+func.func @reciprocal_of_difference(%x: f32, %y: f32, %p: f64) -> (f32, f32) {
+  %one = arith.constant 1.0 : f64
+  %rest = arith.subf %one, %p : f64
+  %d = arith.truncf %rest : f64 to f32
+  %a = arith.divf %x, %d {nvidia.relaxed} : f32
+  %b = arith.divf %y, %d {nvidia.relaxed} : f32
+  return %a, %b : f32, f32
+}
+
+// So is an integer's magnitude.
+// CHECK-LABEL: @reciprocal_of_count
+// CHECK-NOT: arith.select
+// CHECK: nvidia.approx rcp
+// CHECK-COUNT-2: arith.mulf
+// CHECK-NOT: arith.mulf
+// CHECK: return
+func.func @reciprocal_of_count(%x: f32, %y: f32, %n: i64) -> (f32, f32) {
+  %f = arith.sitofp %n : i64 to f32
+  %d = math.absf %f : f32
+  %a = arith.divf %x, %d {nvidia.relaxed} : f32
+  %b = arith.divf %y, %d {nvidia.relaxed} : f32
+  return %a, %b : f32, f32
+}
+
+// The rest of a small constant may be: 2^-80 and its last digit is 2^-103.
+// CHECK-LABEL: @reciprocal_of_small_difference
+// CHECK: arith.select
+// CHECK: nvidia.approx rcp
+func.func @reciprocal_of_small_difference(%x: f32, %y: f32, %p: f32) -> (f32, f32) {
+  %small = arith.constant 8.27180613E-25 : f32
+  %d = arith.addf %p, %small : f32
+  %a = arith.divf %x, %d {nvidia.relaxed} : f32
+  %b = arith.divf %y, %d {nvidia.relaxed} : f32
+  return %a, %b : f32, f32
+}

@@ -97,6 +97,26 @@ func.func @around(%p: i32, %v: f32, %n: index) attributes {nvidia.threads = 128 
   return
 }
 
+// A loop's condition touches shared memory, too.
+// CHECK-LABEL: @condition
+// CHECK: scf.while
+// CHECK-NEXT: nvidia.barrier 128
+// CHECK-NEXT: nvidia.load shared
+// CHECK: } do {
+// CHECK-NEXT: nvidia.barrier 128
+// CHECK-NEXT: nvidia.store shared
+func.func @condition(%p: i32, %v: f32) attributes {nvidia.threads = 128 : i64} {
+  scf.while : () -> () {
+    %r = nvidia.load shared %p {group = 0 : i32, window = array<i64: 0, 512>} : i32 -> f32
+    %go = arith.cmpf olt, %r, %v : f32
+    scf.condition(%go)
+  } do {
+    nvidia.store shared %v, %p {group = 1 : i32, window = array<i64: 0, 512>} : f32, i32
+    scf.yield
+  }
+  return
+}
+
 // Not all threads may take a branch: the barrier stands in front of it.
 // CHECK-LABEL: @branch
 // CHECK: nvidia.store shared

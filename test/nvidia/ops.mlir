@@ -39,6 +39,8 @@ func.func @memory(%g: i64, %s: i32, %m: i1, %z: vector<4xf32>) {
   %c = nvidia.load shared %s {group = 3 : i32, window = array<i64: 0, 512>} : i32 -> bf16
   // CHECK: nvidia.store shared %[[A]], %{{.*}} mask %{{.*}} {offset = 16 : i32} : vector<4xf32>, i32
   nvidia.store shared %a, %s mask %m {offset = 16 : i32} : vector<4xf32>, i32
+  // CHECK: nvidia.load global %{{.*}} {lasting} : i64 -> vector<4xf32>
+  %l = nvidia.load global %g {lasting} : i64 -> vector<4xf32>
   // CHECK: nvidia.store global %{{.*}}, %{{.*}} {streaming} : bf16, i64
   nvidia.store global %c, %g {streaming} : bf16, i64
   // CHECK: %[[R:.*]] = nvidia.map_shared %{{.*}}, %{{.*}}

@@ -14,8 +14,9 @@
 // CHECK: %[[LIMIT:.*]] = arith.shli %[[INTEGER]]
 // CHECK: %[[LIMITS:.*]] = tile.splat %[[LIMIT]]
 // CHECK: %[[ABOVE:.*]] = arith.cmpi uge, %[[BITS]], %[[LIMITS]]
-// CHECK: %[[ANY:.*]] = tile.splat %[[REACHED]]
-// CHECK: %[[RESULT:.*]] = arith.andi %[[ABOVE]], %[[ANY]]
+// CHECK: %[[NONE:.*]] = arith.cmpf uge, %[[BOUND]]
+// CHECK: %[[TURNED:.*]] = tile.splat %[[NONE]]
+// CHECK: %[[RESULT:.*]] = arith.xori %[[ABOVE]], %[[TURNED]]
 // CHECK: return %[[RESULT]]
 func.func @at_least(%bits: tensor<64xi32>, %p: f32) -> tensor<64xi1> {
   %c8 = arith.constant dense<8> : tensor<64xi32>
@@ -32,7 +33,8 @@ func.func @at_least(%bits: tensor<64xi32>, %p: f32) -> tensor<64xi1> {
 // CHECK-LABEL: func.func @above
 // CHECK: math.ceil
 // CHECK: arith.cmpi ult
-// CHECK: arith.ori
+// CHECK: arith.cmpf oge
+// CHECK: arith.xori
 // CHECK-NOT: cmpf oeq
 func.func @above(%bits: tensor<4x8xi32>, %p: f32) -> tensor<4x8xi1> {
   %c16 = arith.constant dense<16> : tensor<4x8xi32>

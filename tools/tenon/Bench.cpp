@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace tenon::tool {
 namespace {
 
@@ -32,6 +34,7 @@ void addRow(Table &table, const Figures &figures) {
     const Estimate &speedUp = figures.speedUp;
     row.emplace_back(
         figures.plain ? fmt::format("{:.2f}x [{:.2f}, {:.2f}]", speedUp.median, speedUp.low, speedUp.high) : "-");
+    row.emplace_back(figures.plain ? std::string(answerOf(speedUp)) : "-");
     row.emplace_back(rate(figures.bytes, *figures.ours));
     row.emplace_back(rate(figures.flops, *figures.ours));
     row.emplace_back(std::to_string(figures.ours->trials) + (figures.ours->steady ? "" : "*"));
@@ -40,7 +43,7 @@ void addRow(Table &table, const Figures &figures) {
 }
 
 int bench(const BenchRequest &request) {
-  Report report("bench", request.json);
+  Report report("bench", request.json, request.target == "cuda" ? 0 : -1);
   std::vector<Case> cases = casesOf(request, Defaults::demo);
   FigureOptions options;
   options.verify = !request.noVerify;
@@ -49,8 +52,8 @@ int bench(const BenchRequest &request) {
   using enum Table::Align;
   using enum Table::Narrow;
   std::vector<Table::Column> columns = {
-      {"kernel", left, shrinks}, {"shape"},       {"type", left, goes},      {"time", right},        {"plain loop", right},
-      {"speed-up", right},       {"GB/s", right}, {"GFLOP/s", right, goes}, {"trials", right, goes}};
+      {"kernel", left, shrinks}, {"shape"},  {"type", left, goes}, {"time", right},          {"plain loop", right},
+      {"speed-up", right},       {"answer"}, {"GB/s", right},      {"GFLOP/s", right, goes}, {"trials", right, goes}};
   if (request.warm)
     columns.insert(columns.begin() + 4, {"warm", right});
   Table table(columns);
@@ -105,17 +108,24 @@ Command addBench(CLI::App &app) {
   addJsonOption(*command, request->json);
   addExamples(*command, {"tenon bench softmax", "tenon bench softmax --shape 512x1024 --shape 64x8192 --threads 1",
                          "tenon bench --all --seconds 1 --json bench.json", "tenon bench cpu --help",
-                         "tenon bench gpu --help", "tenon bench classic --help"});
-  Command cpu = addBenchCpu(*command), gpu = addBenchGpu(*command), classic = addClassic(*command);
-  return [request, command, cpu, gpu, classic] {
-    std::vector<CLI::App *> below = command->get_subcommands();
-    if (below.empty())
+                         "tenon bench gpu --help", "tenon bench classic --help", "tenon bench launch --help"});
+  struct Below {
+    Command run;
+    const char *choice; ///< the option that chooses among its kernels
+  };
+  std::map<std::string, Below> below = {{"cpu", {addBenchCpu(*command), "only"}},
+                                        {"gpu", {addBenchGpu(*command), "cases"}},
+                                        {"classic", {addClassic(*command), "shape"}},
+                                        {"launch", {addBenchLaunch(*command), "target"}}};
+  return [request, command, below] {
+    std::vector<CLI::App *> given = command->get_subcommands();
+    if (given.empty())
       return bench(*request);
-    bool isCpu = below.front()->get_name() == "cpu", isClassic = below.front()->get_name() == "classic";
+    std::string name = given.front()->get_name();
+    const Below &one = below.at(name);
     if (!request->kernel.empty() || request->all)
-      throw Error(fmt::format("`bench {}` has its own list of kernels: choose among them with --{}",
-                              below.front()->get_name(), isCpu ? "only" : isClassic ? "shape" : "cases"));
-    return isCpu ? cpu() : isClassic ? classic() : gpu();
+      throw Error(fmt::format("`bench {}` has its own list of kernels: choose among them with --{}", name, one.choice));
+    return one.run();
   };
 }
 

@@ -16,6 +16,7 @@
 #include "tenon/base/Error.h"
 #include "tenon/jit/BuildId.h"
 #include "tenon/measure/GpuBench.h"
+#include "tenon/measure/LaunchCost.h"
 
 #include <fmt/format.h>
 
@@ -139,6 +140,7 @@ Json launchRow(GpuPeers *peers) {
               {"case", "launch cost"},
               {"launches", cost.launches},
               {"time", toJson(cost.launch)},
+              {"profiled", toJson(cost.profiled)},
               {"driver_call", toJson(cost.driver)}};
   Json others = Json::object();
   for (const char *name : {"torch_eager", "triton"}) {
@@ -236,7 +238,7 @@ void addRow(Table &table, const GpuFigures &figures) {
 class GpuBench {
 public:
   explicit GpuBench(const GpuRequest &request)
-      : request_(request), seconds_(request.seconds > 0 ? request.seconds : 330), report_("bench gpu", request.json),
+      : request_(request), seconds_(request.seconds > 0 ? request.seconds : 330), report_("bench gpu", request.json, 0),
         wanted_(wantedCases(request)) {
     describeGpuRun(report_, request_, seconds_);
     for (GpuCase &one : gpuCases(request.quick))

@@ -82,7 +82,8 @@ void addRows(Table &table, const MatmulFigures &figures) {
 class MatmulBench {
 public:
   explicit MatmulBench(const GpuRequest &request)
-      : request_(request), seconds_(request.seconds > 0 ? request.seconds : 240), report_("bench gpu", request.json) {
+      : request_(request), seconds_(request.seconds > 0 ? request.seconds : 240),
+        report_("bench gpu", request.json, 0) {
     std::regex wanted = wantedCases(request);
     describeGpuRun(report_, request_, seconds_);
     cases_ = matmulCases(request.quick);

@@ -180,7 +180,8 @@ Run cudaRun(const Setting &setting, const std::string &file) {
 
 class Classic {
 public:
-  explicit Classic(const ClassicRequest &request) : request_(request), report_("bench classic", request.json) {}
+  explicit Classic(const ClassicRequest &request)
+      : request_(request), report_("bench classic", request.json, request.target == "cpu" ? -1 : 0) {}
 
   int run() {
     std::vector<Setting> settings = chooseSettings();
@@ -435,17 +436,19 @@ private:
                  {"time", right},
                  {"useful GB/s", right},
                  {"over fused", right},
+                 {"fused is"},
                  {"note", left, Table::Narrow::shrinks}});
     for (const Variant &variant : variants) {
       std::string verified = variant.verdict ? (variant.verdict->passed ? "yes" : "wrong") : "-";
       if (!variant.measured()) {
-        table.add({variant.name, "", verified, "-", "-", "-",
+        table.add({variant.name, "", verified, "-", "-", "-", "-",
                    variant.detail.empty() ? variant.status : variant.status + ": " + variant.detail});
         continue;
       }
       table.add({variant.name, variant.launches ? std::to_string(variant.launches) : "-", verified,
                  secondsText(variant.seconds), fmt::format("{:.3g}", bytes / variant.seconds.median / 1e9),
-                 fmt::format("{:.2f}x", variant.ratio.median), variant.detail});
+                 fmt::format("{:.2f}x", variant.ratio.median),
+                 &variant == &variants.front() ? "" : std::string(answerOf(variant.ratio)), variant.detail});
     }
     table.print();
     fmt::print("\n");
@@ -479,6 +482,7 @@ private:
       if (variant.measured()) {
         peer["time"] = tool::toJson(variant.seconds);
         peer["ratio"] = tool::toJson(variant.ratio);
+        peer["answer"] = answerOf(variant.ratio);
       }
     }
     row["peers"] = peers;

@@ -20,6 +20,7 @@ Command addVerify(CLI::App &app);
 Command addBench(CLI::App &app);
 Command addBenchCpu(CLI::App &bench); ///< `tenon bench cpu`: below `bench`, not beside it
 Command addBenchGpu(CLI::App &bench); ///< `tenon bench gpu`: the same
+Command addBenchLaunch(CLI::App &bench); ///< `tenon bench launch`
 Command addCompile(CLI::App &app);
 Command addCompare(CLI::App &app);
 Command addDemo(CLI::App &app);

@@ -29,11 +29,11 @@ void addRow(Table &table, const Figures &figures) {
   bool passed = figures.passed();
   row.emplace_back(passed ? "yes" : "NO", passed ? Style::good : Style::bad);
   if (passed) {
-    bool faster = figures.plain && figures.speedUp.low > 1, slower = figures.plain && figures.speedUp.high < 1;
+    std::string_view answer = figures.plain ? answerOf(figures.speedUp) : "";
     row.emplace_back(secondsText(figures.ours->seconds));
     row.emplace_back(figures.plain ? secondsText(figures.plain->seconds.median) : "-");
     row.emplace_back(figures.plain ? fmt::format("{:.2f}x", figures.speedUp.median) : "-",
-                     faster ? Style::good : slower ? Style::bad : Style::plain);
+                     answer == "faster" ? Style::good : answer == "slower" ? Style::bad : Style::plain);
     row.emplace_back(rateText(figures.flops, figures.bytes, figures.ours->seconds.median));
   }
   table.add(std::move(row));

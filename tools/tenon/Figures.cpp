@@ -89,6 +89,7 @@ Json toJson(const Figures &figures, const Request &request) {
     result["warm"] = toJson(*figures.warm);
   result["plain_loop"] = figures.plain ? toJson(*figures.plain) : Json(nullptr);
   result["speed_up"] = figures.plain ? toJson(figures.speedUp) : Json(nullptr);
+  result["answer"] = figures.plain ? Json(answerOf(figures.speedUp)) : Json(nullptr);
   if (figures.ours) {
     double seconds = std::max(figures.ours->seconds.median, 1e-12);
     result["gb_per_s"] = figures.bytes / seconds / 1e9;

@@ -69,11 +69,16 @@ Tiling tile(int64_t rows, int64_t cols, int warps, int cluster = 0) {
   return {{{"rows", rows}, {"cols", cols}}, warps, cluster, /*stages=*/0};
 }
 
-/// Kernels that work element by element.
-std::vector<Tiling> elementwiseTilings() {
-  return {tile(1, 4096, 4), tile(1, 4096, 8), tile(1, 1024, 4), tile(1, 2048, 4), tile(1, 2048, 8),
-          tile(1, 4096, 16), tile(1, 8192, 8), tile(1, 8192, 16), tile(2, 2048, 8), tile(4, 1024, 8),
-          tile(2, 4096, 8), tile(4, 2048, 16), tile(1, 4096, 0)};
+/// Kernels that work element by element, with the one to use first.
+std::vector<Tiling> elementwiseTilings(const Tiling &first) {
+  std::vector<Tiling> tilings = {first};
+  for (const Tiling &other : {tile(1, 4096, 4), tile(1, 4096, 8), tile(1, 1024, 4), tile(1, 2048, 2), tile(1, 2048, 4),
+                              tile(1, 2048, 8), tile(1, 4096, 16), tile(1, 8192, 4), tile(1, 8192, 8),
+                              tile(1, 8192, 16), tile(2, 2048, 8), tile(4, 1024, 8), tile(2, 4096, 8),
+                              tile(4, 2048, 16), tile(1, 4096, 0)})
+    if (other.text() != first.text())
+      tilings.push_back(other);
+  return tilings;
 }
 
 std::vector<Tiling> readTilings() {
@@ -104,17 +109,18 @@ std::vector<Tiling> rowTilings(int64_t cols) {
           tile(1, 262144, 16, 8), tile(1, 262144, 0, 0)};
 }
 
-/// Kernels that walk along the row, with a slot for each of the elements that one access of all threads has.
+/// Kernels that walk along the row, with a slot for each thread and its accesses.
 Tiling walk(int64_t rows, int64_t cols, int warps) {
   Tiling tiling = tile(rows, cols, warps);
-  tiling.params["slots"] = warps * 32 * 8 / rows;
+  tiling.params["slots"] = warps * 32 / rows;
+  tiling.params["run"] = 8;
   return tiling;
 }
 
 std::vector<Tiling> walkTilings() {
-  return {walk(1, 8192, 4), walk(1, 4096, 4), walk(1, 4096, 2), walk(1, 2048, 2), walk(1, 16384, 8),
-          walk(1, 8192, 8), walk(1, 4096, 8), walk(1, 2048, 1), walk(1, 1024, 1), walk(1, 16384, 16),
-          walk(1, 32768, 16), tile(1, 4096, 4)};
+  return {walk(1, 4096, 8), walk(1, 8192, 8), walk(1, 2048, 4), walk(1, 4096, 4), walk(1, 8192, 4),
+          walk(1, 4096, 2), walk(1, 2048, 2), walk(1, 16384, 8), walk(1, 2048, 1), walk(1, 1024, 1),
+          walk(1, 8192, 16), walk(1, 16384, 16), tile(1, 4096, 4)};
 }
 
 Tiling heads(int64_t count, int64_t half, int warps) { return {{{"heads", count}, {"half", half}}, warps, 0, 0}; }
@@ -247,9 +253,8 @@ GpuCase yardstick(bool readsOnly, double bytes) {
     result.readsOnly = true;
     return result;
   }
-  std::vector<Tiling> tilings = elementwiseTilings();
-  tilings.insert(tilings.begin(), tile(1, 2048, 8)); // the fastest copy is the yardstick
-  return makeCase(copyEntry(), {rows, yardstickColumns}, std::move(tilings), {"copy"}, 0, 0);
+  // The fastest copy is the yardstick.
+  return makeCase(copyEntry(), {rows, yardstickColumns}, elementwiseTilings(tile(1, 2048, 8)), {"copy"}, 0, 0);
 }
 
 std::vector<GpuCase> gpuCases(bool quick) {
@@ -260,10 +265,12 @@ std::vector<GpuCase> gpuCases(bool quick) {
   cases.push_back(yardstick(/*readsOnly=*/false, 4.0 * total));
   cases.push_back(yardstick(/*readsOnly=*/true, 2.0 * total));
   for (std::string_view name : {"gelu_tanh", "swiglu", "bias_gelu", "dropout"}) {
-    std::vector<Tiling> tilings = elementwiseTilings();
+    Tiling tiling = tile(1, 2048, 2);
     if (name == "swiglu")
-      std::swap(tilings[0], tilings[1]); // two inputs: half the elements a thread for as many loads under way
-    cases.push_back(makeCase(zoo::find(std::string(name)), {rows, cols}, std::move(tilings),
+      tiling = tile(1, 2048, 4); // two inputs: half the elements a thread for as many loads under way
+    else if (name == "dropout")
+      tiling = tile(1, 8192, 4); // much to compute once for all elements of a thread
+    cases.push_back(makeCase(zoo::find(std::string(name)), {rows, cols}, elementwiseTilings(tiling),
                              name == "gelu_tanh" ? withTriton : frameworks, 0.95, 1));
   }
   cases.back().sameRows = false; // dropout draws by position
@@ -281,9 +288,8 @@ std::vector<GpuCase> gpuCases(bool quick) {
   for (const char *name : {"gelu_tanh", "softmax", "rms_norm"})
     for (int64_t few : {1, 8, 64}) {
       bool byRow = std::string_view(name) != "gelu_tanh";
-      std::vector<Tiling> tilings = byRow ? rowTilings(cols) : elementwiseTilings();
-      if (!byRow)
-        std::swap(tilings[0], tilings[2]); // few rows: smaller tiles, more programs
+      // Few rows: smaller tiles, more programs.
+      std::vector<Tiling> tilings = byRow ? rowTilings(cols) : elementwiseTilings(tile(1, 1024, 4));
       GpuCase one = makeCase(zoo::find(name), {few, cols}, tilings, {"torch_eager", "torch_compile"}, 0, 1);
       one.graphLaunches = 50;
       cases.push_back(std::move(one));

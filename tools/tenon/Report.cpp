@@ -8,11 +8,26 @@
 
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 
 namespace tenon::tool {
+namespace {
 
-Report::Report(std::string command, std::string file)
-    : command_(std::move(command)), file_(std::move(file)), weather_(command_ == "bench gpu" ? 0 : -1) {
+/// What the command was given, so that it can be given again; without the program's own name.
+Json argumentsGiven() {
+  Json arguments = Json::array();
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string one;
+  for (bool isFirst = true; std::getline(file, one, '\0'); isFirst = false)
+    if (!isFirst)
+      arguments.push_back(one);
+  return arguments;
+}
+
+} // namespace
+
+Report::Report(std::string command, std::string file, int gpu)
+    : command_(std::move(command)), file_(std::move(file)), weather_(gpu) {
   if (!file_.empty() && !quiet())
     checkWritable(file_);
 }
@@ -25,6 +40,7 @@ void Report::write() const {
                  {"tenon", tenonVersion()},
                  {"command", command_},
                  {"commit", commit},
+                 {"arguments", argumentsGiven()},
                  {"machine", toJson(thisMachine())},
                  {"conditions", tenon::toJson(weather_.read())}};
   for (const auto &[field, value] : fields_.items())

@@ -21,8 +21,9 @@ using Json = nlohmann::ordered_json;
 class Report {
 public:
   /// `file` is a path, "-" for the standard output (which then carries nothing else), or empty for no report. A path
-  /// that cannot be written is refused here, before any work is done.
-  Report(std::string command, std::string file);
+  /// that cannot be written is refused here, before any work is done. `gpu`: the CUDA device whose clock and power are
+  /// among the conditions; -1: none.
+  Report(std::string command, std::string file, int gpu = -1);
 
   void add(Json result) { results_.push_back(std::move(result)); }
   /// What else there is to say about all results, between the machine and them.

@@ -21,7 +21,7 @@ struct CommandLine : RooflineRequest {
 };
 
 int roofline(const CommandLine &request) {
-  Report report("roofline", request.json);
+  Report report("roofline", request.json, request.target == "cuda" ? 0 : -1);
   if (request.all) {
     if (!request.svg.empty())
       throw Error("--svg draws one kernel: leave out --all");

@@ -34,8 +34,9 @@ struct Agreement {
   }
 };
 
-RooflineRequest requestOf(const RooflineRequest &all, const Case &one) {
+RooflineRequest requestOf(const RooflineRequest &all, const Case &one, bool isFirst) {
   RooflineRequest request = all;
+  request.remeasure &= isFirst; // one set of ceilings for all of them
   request.kernel = one.entry->name;
   request.all = false;
   request.shapes.clear();
@@ -62,6 +63,7 @@ std::vector<Table::Cell> rowOf(const RooflineFigures &figures) {
 
 int compareWithModel(const RooflineRequest &request, Report &report) {
   using enum Table::Align;
+  checkRooflineTarget(request.target); // once, rather than for every kernel
   Request casesOnly = request;
   casesOnly.target = "cpu"; // the demo shapes, whatever the target
   std::vector<Case> cases = casesOf(casesOnly, Defaults::demo);
@@ -74,12 +76,14 @@ int compareWithModel(const RooflineRequest &request, Report &report) {
                {"note", left, Table::Narrow::shrinks}});
   Agreement agreement;
   bool failed = false, hasCeilings = false;
+  report.set("complete", false); // until the end: what there is when it is broken off is kept
   {
     Progress progress(cases.size());
     for (const Case &one : cases) {
       try {
         RooflineFigures figures =
-            findRoofline(requestOf(request, one), [&](const std::string &what) { progress.show(what); });
+            findRoofline(requestOf(request, one, /*isFirst=*/&one == &cases.front()),
+                         [&](const std::string &what) { progress.show(what); });
         if (!hasCeilings)
           report.set("ceilings", tenon::toJson(figures.ceilings));
         hasCeilings = true;
@@ -98,6 +102,8 @@ int compareWithModel(const RooflineRequest &request, Report &report) {
                     {"failure", error.what()}});
       }
       progress.advance();
+      if (!report.quiet())
+        report.write();
     }
   }
   Json summary = nullptr;
@@ -107,6 +113,7 @@ int compareWithModel(const RooflineRequest &request, Report &report) {
                {"within_1.5", agreement.within(1.5)},
                {"within_2", agreement.within(2)}};
   report.set("agreement", summary);
+  report.set("complete", true);
   if (!report.quiet()) {
     table.print();
     if (!agreement.ratios.empty())

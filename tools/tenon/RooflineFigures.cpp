@@ -35,19 +35,12 @@ Place placeOf(const std::string &target, model::Ceilings &ceilings, const Roofli
     return {};
   }
   if (target == "cuda") {
-    if (!whyNoCuda().empty())
-      throw Error("there is no CUDA device: " + whyNoCuda() + "; an architecture such as sm_90a needs none");
     stage("measuring the device's ceilings");
     ceilings = gpuCeilings(0, options);
     return {true, true, cudaProperties(0).architecture()};
   }
-  auto sheet = model::gpuDatasheet(target);
-  if (!sheet || !sheet->limits)
-    throw Error(fmt::format("unknown target '{}': roofline knows cpu, cuda, an architecture ({}) or a GPU by its "
-                            "name, for example H200",
-                            target, joined(model::knownArchitectures())));
-  ceilings = *sheet;
-  std::string architecture = sheet->limits->architecture;
+  ceilings = model::gpuDatasheet(target).value();
+  std::string architecture = ceilings.limits->architecture;
   return {true, false, architecture == "sm_90" ? "sm_90a" : architecture};
 }
 
@@ -170,12 +163,23 @@ void measure(RooflineFigures &figures, Problem &problem, const LaunchOptions &op
 
 } // namespace
 
+void checkRooflineTarget(const std::string &target) {
+  if (target == "sim" || target == "interpreter")
+    throw Error("a roofline of the " + target + " says nothing: it is no machine to be fast on");
+  if (target == "cuda" && !whyNoCuda().empty())
+    throw Error("there is no CUDA device: " + whyNoCuda() + "; an architecture such as sm_90a needs none");
+  auto sheet = model::gpuDatasheet(target);
+  if (target != "cpu" && target != "cuda" && !(sheet && sheet->limits))
+    throw Error(fmt::format("unknown target '{}': roofline knows cpu, cuda, the architectures {}, and by their "
+                            "datasheets {}",
+                            target, joined(model::datasheetArchitectures()), joined(model::datasheetNames())));
+}
+
 RooflineFigures findRoofline(const RooflineRequest &request, const Stage &stage) {
   RooflineFigures figures;
   Request problemOnly = request;
   problemOnly.target = "cpu"; // the demo shape, whatever the target
-  if (request.target == "sim" || request.target == "interpreter")
-    throw Error("a roofline of the " + request.target + " says nothing: it is no machine to be fast on");
+  checkRooflineTarget(request.target);
   figures.one = caseOf(problemOnly, Defaults::demo);
   figures.target = request.target;
   Place place = placeOf(request.target, figures.ceilings, request, stage);

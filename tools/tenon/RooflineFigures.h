@@ -46,6 +46,8 @@ struct RooflineFigures {
   double fraction() const { return seconds ? least() / seconds->median : 0; }
 };
 
+/// Throws Error for what has no roofline.
+void checkRooflineTarget(const std::string &target);
 RooflineFigures findRoofline(const RooflineRequest &request, const std::function<void(const std::string &)> &stage);
 RooflinePlot plotOf(const RooflineFigures &figures);
 Json toJson(const RooflineFigures &figures);

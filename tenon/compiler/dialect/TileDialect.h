@@ -36,6 +36,8 @@ inline constexpr llvm::StringLiteral noOverlapAttr = "tile.no_overlap";
 inline constexpr llvm::StringLiteral promisesNoOverlapAttr = "tile.promises_no_overlap";
 /// Argument attribute: the name the user gave it, for messages.
 inline constexpr llvm::StringLiteral argumentNameAttr = "tile.name";
+/// Of an operation: its f32 result is only ever seen rounded to 16 bits or fewer (transform/Relaxable.h).
+inline constexpr llvm::StringLiteral relaxedAttr = "tile.relaxed";
 
 /// Why a value of this type cannot be a tile, or "" when it can: rank, extents and number of elements.
 std::string refuseTileType(mlir::Type type);

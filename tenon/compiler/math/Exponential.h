@@ -120,12 +120,12 @@ template <class A> Value<A, double> logErfc(A &a, Value<A, double> x) {
                          0x1.c1c813955087cp-33, -0x1.5ae662714aabep-38});
 }
 
-/// log(erfc(x)) / x for x >= 0. What is wanted is erfc, so an error d counts erfc * d: fit error of that 2^-25.8,
+/// log2(erfc(x)) / x for x >= 0. What is wanted is erfc, so an error d counts erfc * d: fit error of that 2^-25.8,
 /// absolute, on all x. The last coefficient is negative, so that beyond x = 4.2, where erfc is below 2^-28, the product
 /// with x keeps falling, down to minus infinity.
-template <class A> Value<A, float> logErfcSlope(A &a, Value<A, float> x) {
-  return horner<float>(a, x, {-0x1.20dd88p+0f, -0x1.45f006p-1f, -0x1.a59474p-4f, 0x1.4116bcp-6f, -0x1.23508ap-11f,
-                              -0x1.0b1dc2p-10f, 0x1.3ec024p-12f, -0x1.02111ap-15f});
+template <class A> Value<A, float> log2ErfcSlope(A &a, Value<A, float> x) {
+  return horner<float>(a, x, {-0x1.a0bea0p+0f, -0x1.d63a82p-1f, -0x1.301b0ap-3f, 0x1.cf3bb4p-6f, -0x1.a44734p-11f,
+                              -0x1.815e06p-10f, 0x1.cbdc1ep-12f, -0x1.744fccp-15f});
 }
 
 template <class T> struct ExponentialLimits;
@@ -140,6 +140,21 @@ template <> struct ExponentialLimits<double> {
   static constexpr double tanhIsOne = 20, erfIsOne = 6;
 };
 
+/// 1 + erf(x), or half of it, given log2(erfc|x|), by erfc|x| for negative x and 2 less it else: |s - erfc|, s 0 or 2, as
+/// the sign of x says. Halving is a matter of the exponent. `power` computes 2^r on |r| <= 1/2.
+template <class T, class A, class Power>
+Value<A, T> fromComplement(A &a, Value<A, T> x, Value<A, T> logarithm, bool halved, Power power) {
+  using Bits = typename Format<T>::Bits;
+  logarithm = clampBelow<T>(a, logarithm, ExponentialLimits<T>::exp2Lowest);
+  Value<A, T> magic = a.constant(Format<T>::roundMagic + T(2 * Format<T>::bias - (halved ? 1 : 0)));
+  Value<A, T> sum = a.add(logarithm, magic);
+  Value<A, T> complement = scale<T>(a, power(a.sub(logarithm, a.sub(sum, magic))), a.toBits(sum));
+  constexpr Bits signBit = sizeof(T) * 8 - 1;
+  Value<A, Bits> positive = a.sub(a.shiftRight(a.toBits(x), a.constant(signBit)), a.constant(Bits(1))); // all ones or 0
+  Value<A, T> whole = a.fromBits(a.bitAnd(positive, a.toBits(a.constant(T(halved ? 1 : 2)))));
+  return a.abs(a.sub(whole, complement));
+}
+
 } // namespace detail
 
 /// e^x = 2^n e^r. The last steps are 1 + r (1 + r q): the two roundings inside the outer fma count for |r| < 0.35 of
@@ -153,24 +168,21 @@ template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x) {
   return detail::scale<T>(a, p, e.rounded);
 }
 
-/// 1 + erf(x), one function where a program has the sum (GELU): erfc(|x|) for x below 0, 2 - erfc(|x|) above, where
-/// erfc = exp(Q). Nothing cancels, so neither half of erf is needed: two thirds of the work. The error is that of the
+/// 1 + erf(x), one function where a program has the sum (GELU), or half the sum: erfc(|x|) for x below 0, 2 - erfc(|x|)
+/// above, where erfc = 2^Q. Nothing cancels, so neither half of erf is needed: half of the work. The error is that of the
 /// sum, in absolute terms: below 2.5 * 2^-24, where 1 + erf(x) rounded twice has 2.1.
-template <class A> Value<A, float> onePlusErf(A &a, Value<A, float> x) {
+template <class A> Value<A, float> onePlusErf(A &a, Value<A, float> x, bool halved = false) {
   Value<A, float> magnitude = a.abs(x);
-  Value<A, float> q = a.mul(magnitude, detail::logErfcSlope(a, magnitude));
-  q = clampBelow<float>(a, q, detail::ExponentialLimits<float>::expLowest);
-  detail::ExpReduction<float, A> e(a, q, 2 * Format<float>::bias);
-  Value<A, float> one = a.constant(1.0f), zero = a.constant(0.0f);
-  Value<A, float> p = a.fma(e.r, a.fma(e.r, detail::expTail(a, e.r), one), one);
-  Value<A, float> complement = detail::scale<float>(a, p, e.rounded);
-  return a.select(a.lessThan(x, zero), complement, a.sub(a.constant(2.0f), complement));
+  Value<A, float> logarithm = a.mul(magnitude, detail::log2ErfcSlope(a, magnitude));
+  return detail::fromComplement<float>(a, x, logarithm, halved, [&](Value<A, float> r) {
+    return a.fma(r, detail::exp2Slope(a, r), a.constant(1.0f));
+  });
 }
 
 /// 1 + tanh(x) = 2 / (1 + e^(-2x)), in the same way.
-template <class A> Value<A, float> onePlusTanh(A &a, Value<A, float> x) {
+template <class A> Value<A, float> onePlusTanh(A &a, Value<A, float> x, bool halved = false) {
   Value<A, float> power = exp<float>(a, a.mul(x, a.constant(-2.0f)));
-  return a.div(a.constant(2.0f), a.add(power, a.constant(1.0f)));
+  return a.div(a.constant(halved ? 1.0f : 2.0f), a.add(power, a.constant(1.0f)));
 }
 
 /// 2^x = 2^n 2^r with r = x - n exact.

@@ -4,10 +4,12 @@
 // one number for the whole tile becomes a comparison of integers. That is what "a random number below p" is:
 //
 //     %k = tile.shr unsigned %bits, 8                      %t = ceil(%p * 2^24)             one number
-//     %f = tile.cast unsigned %k : i32 -> f32        ->    %some = %t < 2^24                at most all are below
-//     %u = arith.mulf %f, 2^-24                            %limit = cast(max(%t, 0)) << 8
-//     %c = arith.cmpf oge, %u, splat(%p)                   %c = (%bits >= splat(%limit)) & splat(%some)
+//     %f = tile.cast unsigned %k : i32 -> f32        ->    %none = not (%t < 2^24)          all are below
+//     %u = arith.mulf %f, 2^-24                            %limit = %none ? 0 : cast(max(%t, 0)) << 8
+//     %c = arith.cmpf oge, %u, splat(%p)                   %c = (%bits >= splat(%limit)) ^ splat(%none)
 //
+// Where none is, the limit is 0 and all words are at least that: an exclusive or turns the answer around, which a GPU's
+// comparison does by the way, where LLVM would choose twice for a conjunction.
 // Exact: k is below 2^24 and so an f32, its product with a power of two too, and k 2^-24 >= p when k >= p 2^24, that is
 // when k is at least the next integer. A NaN p compares as before: nothing is at least, above, below or at most it.
 #include "tenon/compiler/dialect/TileDialect.h"
@@ -111,13 +113,12 @@ Value compareIntegers(arith::CmpFOp op) {
   auto words = llvm::cast<RankedTensorType>(scaled->word.getType());
   auto flags = llvm::cast<RankedTensorType>(op.getType());
   Value limits = b.create<tile::SplatOp>(words, limit);
-  if (predicate == OGE || predicate == OGT) {
-    Value above = b.create<arith::CmpIOp>(arith::CmpIPredicate::uge, scaled->word, limits);
-    return b.create<arith::AndIOp>(above, b.create<tile::SplatOp>(flags, reached));
-  }
-  Value below = b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, scaled->word, limits);
-  Value all = b.create<arith::CmpFOp>(OGE, bound, number(end));
-  return b.create<arith::OrIOp>(below, b.create<tile::SplatOp>(flags, all));
+  bool isAbove = predicate == OGE || predicate == OGT;
+  Value compared = b.create<arith::CmpIOp>(isAbove ? arith::CmpIPredicate::uge : arith::CmpIPredicate::ult,
+                                           scaled->word, limits);
+  // Nothing is at least a NaN, and nothing is below one.
+  Value turned = b.create<arith::CmpFOp>(isAbove ? UGE : OGE, bound, number(end));
+  return b.create<arith::XOrIOp>(compared, b.create<tile::SplatOp>(flags, turned));
 }
 
 struct CompareIntegers : PassWrapper<CompareIntegers, OperationPass<>> {

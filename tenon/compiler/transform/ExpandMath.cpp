@@ -7,12 +7,15 @@
 //     %y = arith.truncf %v : vector<16xf32> to vector<16xbf16>
 //
 // A walk that replaces ops where they stand: there is nothing to match but the op's name, and no pattern can enable
-// another. Before it, 1 + erf(x) and 1 + tanh(x) become one function each. The expansion carries no fast-math flags,
+// another. Before it, 1 + erf(x) and 1 + tanh(x) become one function each, and so do their halves; what is marked relaxed
+// (Relaxable.h) is computed in fewer steps. The expansion carries no fast-math flags,
 // whatever the op had: reassociation would undo its rounding steps.
 #include "tenon/compiler/transform/ExpandMath.h"
 
+#include "tenon/compiler/dialect/TileDialect.h"
 #include "tenon/compiler/math/Functions.h"
 #include "tenon/compiler/math/MlirArithmetic.h"
+#include "tenon/compiler/math/Relaxed.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -58,26 +61,39 @@ bool hasFixedShape(Type type) {
   return !vector || !vector.isScalable();
 }
 
-/// 1, or as many of them as there are lanes.
-bool isOne(Value value) {
+/// The number, or as many of it as there are lanes.
+bool isConstant(Value value, double number) {
   Operation *op = value.getDefiningOp();
   if (op && op->getNumOperands() == 1 && op->getName().getStringRef() == "vector.splat")
     value = op->getOperand(0);
-  return matchPattern(value, m_OneFloat());
+  llvm::APFloat found(0.0);
+  return matchPattern(value, m_ConstantFloat(&found)) && found.convertToDouble() == number;
 }
 
-/// 1 + erf(x) and 1 + tanh(x) of f32, where nothing else wants the function's value: null if the op is no such sum.
-Value expandSum(ImplicitLocOpBuilder &b, arith::AddFOp sum) {
+/// The product by which a value is halved, if that is its only use; null else.
+arith::MulFOp halvingOf(Value value) {
+  if (!value.hasOneUse())
+    return {};
+  auto product = dyn_cast<arith::MulFOp>(*value.user_begin());
+  return product && (isConstant(product.getLhs(), 0.5) || isConstant(product.getRhs(), 0.5)) ? product : nullptr;
+}
+
+/// 1 + erf(x) and 1 + tanh(x) of f32, or half of it, where nothing else wants the function's value: null if the op is no
+/// such sum.
+Value expandSum(ImplicitLocOpBuilder &b, arith::AddFOp sum, bool halved) {
   if (!getElementTypeOrSelf(sum.getType()).isF32() || !hasFixedShape(sum.getType()))
     return {};
   for (auto [value, other] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())}) {
     Operation *function = value.getDefiningOp();
-    if (!function || !isa<::mlir::math::ErfOp, ::mlir::math::TanhOp>(function) || !value.hasOneUse() || !isOne(other))
+    if (!function || !isa<::mlir::math::ErfOp, ::mlir::math::TanhOp>(function) || !value.hasOneUse() || !isConstant(other, 1))
       continue;
     MlirArithmetic arithmetic(b, value.getType());
     MlirArithmetic::Value<float> x{function->getOperand(0)};
-    return isa<::mlir::math::ErfOp>(function) ? math::onePlusErf(arithmetic, x).value
-                                              : math::onePlusTanh(arithmetic, x).value;
+    bool isErf = isa<::mlir::math::ErfOp>(function);
+    if (sum->hasAttr(tile::relaxedAttr))
+      return isErf ? math::relaxedOnePlusErf(arithmetic, x, halved).value
+                   : math::relaxedOnePlusTanh(arithmetic, x, halved).value;
+    return isErf ? math::onePlusErf(arithmetic, x, halved).value : math::onePlusTanh(arithmetic, x, halved).value;
   }
   return {};
 }
@@ -101,11 +117,17 @@ public:
     getOperation()->walk([&](arith::AddFOp sum) { sums.push_back(sum); });
     for (arith::AddFOp sum : sums) {
       ImplicitLocOpBuilder b(sum.getLoc(), sum);
-      Value result = expandSum(b, sum);
+      arith::MulFOp halving = halvingOf(sum);
+      Value result = expandSum(b, sum, halving != nullptr);
       if (!result)
         continue;
       SmallVector<Value> operands(sum->getOperands());
-      sum.replaceAllUsesWith(result);
+      if (halving) {
+        halving.replaceAllUsesWith(result);
+        halving.erase();
+      } else {
+        sum.replaceAllUsesWith(result);
+      }
       sum.erase();
       for (Value operand : operands)
         if (Operation *op = operand.getDefiningOp(); op && op->use_empty() && isMemoryEffectFree(op))
@@ -144,6 +166,10 @@ Value expandMathOp(ImplicitLocOpBuilder &b, Operation *op) {
     return {};
   if (element.isF64())
     return expand<double>(b, *function, x);
+  if (element.isF32() && *function == Function::Exp && op->hasAttr(tile::relaxedAttr)) {
+    MlirArithmetic arithmetic(b, type);
+    return math::relaxedExp(arithmetic, MlirArithmetic::Value<float>{x}).value;
+  }
   if (element.isF32())
     return expand<float>(b, *function, x);
   if (!element.isF16() && !element.isBF16())

@@ -5,42 +5,75 @@
 // A vocabulary is wider than a tile, so the row is walked tile by tile with a running maximum m and a running sum s of
 // exp(x - m); when a tile raises the maximum, the sum so far is scaled down to it.
 //
-// There may be several `slots` of both, element i of a tile in slot i mod slots, which are brought together at the row's
-// end: on a GPU, with as many as threads have elements side by side, a thread then walks along the row without waiting
-// for others.
+// There may be several `slots` of both, which are brought together at the row's end: runs of `run` elements go to one slot
+// after the other, round and round. On a GPU, with the runs that a thread loads at once and a slot for each thread, every
+// thread then walks along the row without waiting for others.
 #include "tenon/kernels/Kernels.h"
 
 namespace tenon::zoo {
+namespace {
 
-const Kernel crossEntropy("cross_entropy(logits, targets, loss, rows=1, cols=2048, slots=1)",
-                          [](View logits, View targets, View loss, Param rows, Param cols, Param slots) {
+/// Powers of e relative to that of m, as powers of 2: e^(x - m) is 2^(x scale - m scale), times 2^off for the rounding of
+/// m scale. One operation for an element instead of two, and what is off is off for all alike.
+struct Powers {
+  Tile scale, top;
+
+  explicit Powers(const Tile &m) {
+    // While nothing but minus infinity was seen, subtract 0 instead: -inf - -inf would be NaN.
+    Tile finite = where(m == -inf, 0, m);
+    // Numbers this large are equal or too far apart for any scale to matter, but one above 1 would make them infinite.
+    scale = where(abs(finite) < 0x1p126, full(m.dtype(), m.shape(), 1.4426950408889634), 0.25);
+    top = finite * scale;
+  }
+
+  Tile of(const Tile &x) const { return power(fma(x, scale, -top)); }
+  /// Of a sum's own m, which is rounded as `top` was when it was added up.
+  Tile ofTop(const Tile &m) const { return power(m * scale - top); }
+  /// ln 2^off.
+  Tile rounding(const Tile &m) const { return fma(m, scale, -top) * -0.6931471805599453; }
+
+private:
+  // At least 2^-126: a smaller one is nothing beside the largest's, which is 1, and a normal number of f32 costs a GPU a
+  // single instruction.
+  static Tile power(const Tile &x) { return exp2(maximum(x, -126)); }
+};
+
+} // namespace
+
+const Kernel crossEntropy("cross_entropy(logits, targets, loss, rows=1, cols=2048, slots=1, run=1)",
+                          [](View logits, View targets, View loss, Param rows, Param cols, Param slots, Param run) {
   require((targets.size(0) == logits.size(0)) & (loss.size(0) == logits.size(0)),
           "targets and loss must have one element per row of logits");
   DType compute = computeType(logits);
   Index vocabulary = logits.size(1);
   Index i = grid(cdiv(logits.size(0), rows));
-  bool inSlots = slots > 1;
-  Shape each = inSlots ? Shape{rows, 1, slots} : Shape{rows, 1};
-  // In slots exp is a power of 2, of at least 2^-126: a smaller one is nothing beside the largest's, which is 1, and a
-  // normal number of f32 costs a GPU a single instruction.
-  auto power = [&](const Tile &x) { return inSlots ? exp2(maximum(x * 1.4426950408889634, -126)) : exp(x); };
-
-  Tile m = full(compute, each, -inf);
-  Tile s = zeros(compute, each);
-  for (Index j : range(0, vocabulary, cols)) {
-    Tile x = logits.load({i * rows, j}, {rows, cols}, -inf).to(compute);
-    if (inSlots)
-      x = reshape(x, {rows, cols / slots, slots});
-    Tile raised = maximum(m, max(x, 1));
-    // While nothing but minus infinity was seen, subtract 0 instead: -inf - -inf would be NaN.
-    Tile shift = where(raised == -inf, 0, raised);
-    s = s * power(m - shift) + sum(power(x - shift), 1);
-    m = raised;
-  }
-  if (inSlots) {
+  Tile m, logSum; // of e^(x - m)
+  if (slots > 1) {
+    Shape each{rows, 1, slots, 1};
+    m = full(compute, each, -inf);
+    Tile s = zeros(compute, each);
+    for (Index j : range(0, vocabulary, cols)) {
+      Tile x = reshape(logits.load({i * rows, j}, {rows, cols}, -inf).to(compute), {rows, cols / slots / run, slots, run});
+      Tile raised = maximum(m, max(max(x, 1), 3));
+      Powers powers(raised);
+      s = s * powers.ofTop(m) + sum(sum(powers.of(x), 1), 3);
+      m = raised;
+    }
     Tile largest = max(m, 2);
-    s = reshape(sum(s * power(m - where(largest == -inf, 0, largest)), 2), {rows, 1});
+    Powers powers(largest);
+    logSum = reshape(log(sum(s * powers.ofTop(m), 2)) + powers.rounding(largest), {rows, 1});
     m = reshape(largest, {rows, 1});
+  } else {
+    m = full(compute, {rows, 1}, -inf);
+    Tile s = zeros(compute, {rows, 1});
+    for (Index j : range(0, vocabulary, cols)) {
+      Tile x = logits.load({i * rows, j}, {rows, cols}, -inf).to(compute);
+      Tile raised = maximum(m, max(x, 1));
+      Tile shift = where(raised == -inf, 0, raised);
+      s = s * exp(m - shift) + sum(exp(x - shift), 1);
+      m = raised;
+    }
+    logSum = log(s);
   }
 
   // A target outside the vocabulary (-100 by custom) means that the row does not count.
@@ -48,7 +81,7 @@ const Kernel crossEntropy("cross_entropy(logits, targets, loss, rows=1, cols=204
   Tile row = iota(i64, {rows, 1}, 0) + i * rows;
   Tile wanted = logits.gather({row, target}).to(compute);
   Tile counts = (target >= 0) & (target < vocabulary);
-  Tile result = where(counts, m + log(s) - wanted, 0);
+  Tile result = where(counts, m + logSum - wanted, 0);
   loss.store({i * rows}, reshape(result, {rows}).to(loss.dtype()));
 });
 

@@ -213,14 +213,14 @@ void CudaStream::wait(const std::shared_ptr<EventMoment> &moment) {
 DevicePointer CudaStream::statusPointer() const { return gpu_.statusWords().devicePointer(status_); }
 uint64_t CudaStream::takeStatus() { return gpu_.statusWords().take(status_); }
 
-thread_local std::vector<std::shared_ptr<const void>> *CudaStream::keptByCapture = nullptr;
+thread_local Capture *CudaStream::capture = nullptr;
 
 CudaStream::Workspace CudaStream::workspace(size_t zero, size_t anything, size_t restored) {
   gpu_.checkUsable();
   CurrentContext current(gpu_);
   Workspace workspace{std::unique_lock(workspaceMutex_)};
   bool capturing = isCapturing();
-  if (capturing && !keptByCapture)
+  if (capturing && !capture)
     throw Error("a kernel with a workspace can be captured only by the thread that captures the graph");
   // Memory that is kept, and large enough, or new.
   auto have = [&](std::optional<Tensor> &kept, size_t bytes, auto allocate) -> void * {
@@ -229,7 +229,7 @@ CudaStream::Workspace CudaStream::workspace(size_t zero, size_t anything, size_t
     auto size = static_cast<int64_t>(bytes);
     if (capturing) {
       auto own = std::make_shared<Tensor>(allocate(DType::u8, {size}, gpu_.device()));
-      keptByCapture->push_back(own);
+      capture->kept.push_back(own);
       return own->data();
     }
     if (!kept || kept->bufferBytes() < bytes) {

@@ -17,6 +17,17 @@ namespace tenon::cuda {
 
 class Gpu;
 
+/// What a graph is made of while it is captured.
+struct Capture {
+  /// Of what is launched, for profiles: the graph's runs are told by a device without their work.
+  struct Kernel {
+    const char *name;              ///< lives for ever
+    double bytes = 0, flops = 0; ///< at least; 0: not known
+  };
+  std::vector<std::shared_ptr<const void>> kept; ///< memory and code that the graph needs
+  std::vector<Kernel> kernels;                   ///< in the order of their launches
+};
+
 /// A Stream on a CUDA device.
 class CudaStream : public StreamImpl {
 public:
@@ -58,8 +69,8 @@ public:
   /// does. restored(): bytes that are zero as long as every kernel leaves them so. The stream keeps the memory for the
   /// next launch; while it is being captured, the graph gets memory of its own.
   Workspace workspace(size_t zero, size_t anything, size_t restored);
-  /// What the graph that this thread captures must keep, memory and code; null when it captures none.
-  static thread_local std::vector<std::shared_ptr<const void>> *keptByCapture;
+  /// The graph that this thread captures; null when it captures none.
+  static thread_local Capture *capture;
 
   /// Remembered for the text of an error. `name` lives for ever. Costs nothing: part of every launch.
   void noteLaunch(const char *name) noexcept {

@@ -126,6 +126,8 @@ void launch(const Function &function, const LaunchShape &shape, CudaStream &stre
   if (result != result::success) [[unlikely]]
     refuse(function, shape, result);
   stream.noteLaunch(function.name());
+  if (CudaStream::capture && stream.isCapturing()) [[unlikely]]
+    CudaStream::capture->kernels.push_back({function.name()});
 }
 
 } // namespace tenon::cuda

@@ -10,7 +10,7 @@ def refuse(constant):
 
 report = json.load(sys.stdin, parse_constant=refuse)
 fields = list(report)
-assert fields[:6] == ["schema", "tenon", "command", "commit", "machine", "conditions"], fields
+assert fields[:7] == ["schema", "tenon", "command", "commit", "arguments", "machine", "conditions"], fields
 assert fields[-1] == "results", fields
 assert report["command"] == sys.argv[1], report["command"]
 for field in ("cpu", "processors", "caches", "isa_levels", "memory_bytes", "llvm", "gpus"):

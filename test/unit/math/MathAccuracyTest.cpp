@@ -5,6 +5,7 @@
 // early or late overflow is an ordinary error. Every function must stay within 2 ulp; the measured maxima are printed.
 #include "tenon/compiler/math/Functions.h"
 #include "tenon/compiler/math/HostArithmetic.h"
+#include "tenon/compiler/math/Relaxed.h"
 
 #include <gtest/gtest.h>
 #include <mpfr.h>
@@ -419,6 +420,101 @@ TEST(MathSums, AreAsGoodAsTheSum) {
     EXPECT_EQ(sum(host, std::numeric_limits<float>::max()), 2);
     EXPECT_EQ(sum(host, -std::numeric_limits<float>::max()), 0);
     EXPECT_TRUE(std::isnan(sum(host, std::numeric_limits<float>::quiet_NaN())));
+  }
+}
+
+/// Half the sum, as one function, is half of what the sum is, bit for bit where that is a normal number.
+TEST(MathSums, HalvesAreHalves) {
+  HostArithmetic host;
+  std::mt19937 generator(2);
+  std::normal_distribution<float> normal(0, 3);
+  for (int i = 0; i < 200'000; ++i) {
+    float x = normal(generator);
+    auto same = [&](float whole, float half) {
+      if (whole / 2 >= std::numeric_limits<float>::min())
+        ASSERT_EQ(whole / 2, half) << x;
+    };
+    same(onePlusErf(host, x), onePlusErf(host, x, true));
+    same(onePlusTanh(host, x), onePlusTanh(host, x, true));
+    same(relaxedOnePlusErf(host, x), relaxedOnePlusErf(host, x, true));
+    same(relaxedOnePlusTanh(host, x), relaxedOnePlusTanh(host, x, true));
+  }
+}
+
+/// The largest errors of the functions for results of 16 bits, relative to the exact result, where that is normal.
+struct RelaxedErrors {
+  double exp = 0, erf = 0, erfTail = 0, tanh = 0;
+
+  void measure(float x) {
+    HostArithmetic host;
+    constexpr double least = std::numeric_limits<float>::min(), most = std::numeric_limits<float>::max();
+    auto take = [&](double &worst, double got, double exact) {
+      if (exact >= least && exact <= most)
+        worst = std::max(worst, std::isnan(got) ? wrong : std::abs(got - exact) / exact);
+      else if (!(exact < least ? std::abs(got - exact) <= 0x1p-140 || got <= 2 * least : got >= most / 2))
+        worst = wrong;
+    };
+    double wide = x;
+    take(exp, relaxedExp(host, x), std::exp(wide));
+    take(tanh, relaxedOnePlusTanh(host, x), 2 / (1 + std::exp(-2 * wide)));
+    if (x > -9.19f)
+      take(x > -3 ? erf : erfTail, relaxedOnePlusErf(host, x), std::erfc(-wide));
+  }
+  void join(const RelaxedErrors &other) {
+    exp = std::max(exp, other.exp), tanh = std::max(tanh, other.tanh);
+    erf = std::max(erf, other.erf), erfTail = std::max(erfTail, other.erfTail);
+  }
+  void judge() const {
+    std::printf("relaxed, relative: exp 2^%.2f, 1 + erf 2^%.2f (2^%.2f below -3), 1 + tanh 2^%.2f\n", std::log2(exp),
+                std::log2(erf), std::log2(erfTail), std::log2(tanh));
+    EXPECT_LE(exp, 0x1p-17);
+    EXPECT_LE(erf, 0x1p-16);
+    EXPECT_LE(erfTail, 0x1p-13);
+    EXPECT_LE(tanh, 0x1p-17);
+  }
+};
+
+TEST(MathRelaxed, IsGoodEnoughFor16Bits) {
+  RelaxedErrors errors;
+  for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += 1021)
+    if (float x = std::bit_cast<float>(static_cast<std::uint32_t>(bits)); !std::isnan(x))
+      errors.measure(x);
+  for (double x = -110; x < 110; x += 0x1p-12)
+    errors.measure(static_cast<float>(x));
+  errors.judge();
+}
+
+/// Every float.
+TEST(MathRelaxed, DISABLED_Exhaustive) {
+  unsigned count = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<RelaxedErrors> errors(count);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < count; ++t)
+    threads.emplace_back([&, t] {
+      for (std::uint64_t bits = t; bits < (std::uint64_t(1) << 32); bits += count)
+        if (float x = std::bit_cast<float>(static_cast<std::uint32_t>(bits)); !std::isnan(x))
+          errors[t].measure(x);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (unsigned t = 1; t < count; ++t)
+    errors[0].join(errors[t]);
+  errors[0].judge();
+}
+
+TEST(MathRelaxed, SpecialValues) {
+  HostArithmetic host;
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(relaxedExp(host, infinity), infinity);
+  EXPECT_EQ(relaxedExp(host, -infinity), 0);
+  EXPECT_TRUE(std::isnan(relaxedExp(host, nan)));
+  for (auto *sum : {+[](HostArithmetic &a, float x) { return relaxedOnePlusErf(a, x); },
+                    +[](HostArithmetic &a, float x) { return relaxedOnePlusTanh(a, x); }}) {
+    EXPECT_EQ(sum(host, infinity), 2);
+    EXPECT_EQ(sum(host, -infinity), 0);
+    EXPECT_NEAR(sum(host, 0.0f), 1, 0x1p-17);
+    EXPECT_NEAR(sum(host, -0.0f), 1, 0x1p-17);
+    EXPECT_TRUE(std::isnan(sum(host, nan)));
   }
 }
 

@@ -141,6 +141,14 @@ TEST(Estimate, SpreadIsTheLargerSide) {
   EXPECT_EQ((Estimate{0, 0, 0}).spread(), 0); // a clock too coarse to see anything
 }
 
+TEST(Estimate, AnswersInWords) {
+  EXPECT_EQ(answerOf({1.2, 1.1, 1.3}), "faster");
+  EXPECT_EQ(answerOf({1.2, 0.99, 1.3}), "no difference");
+  EXPECT_EQ(answerOf({1, 1, 1}), "no difference");
+  EXPECT_EQ(answerOf({0.9, 0.8, 1.01}), "no difference");
+  EXPECT_EQ(answerOf({0.9, 0.8, 0.99}), "slower");
+}
+
 // --- When to stop.
 
 TEST(Bench, SteadySubjectStopsAtMinTrials) {

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A management library of the tests' own, with one GPU that is short of power.
+// A management library of the tests' own, with one GPU that is short of power until it is told otherwise.
 #pragma GCC visibility push(default)
 extern "C" {
+static unsigned clockNow = 1500;
+/// 1980 MHz: nothing holds it back.
+void fakenvmlSetClock(unsigned megahertz) { clockNow = megahertz; }
 int nvmlInit_v2() { return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
   static int gpu;
   *device = &gpu;
   return index == 0 ? 0 : 2;
 }
-int nvmlDeviceGetClockInfo(void *, int, unsigned *clock) { return *clock = 1500, 0; }
+int nvmlDeviceGetClockInfo(void *, int, unsigned *clock) { return *clock = clockNow, 0; }
 int nvmlDeviceGetMaxClockInfo(void *, int, unsigned *clock) { return *clock = 1980, 0; }
-int nvmlDeviceGetCurrentClocksThrottleReasons(void *, unsigned long long *reasons) { return *reasons = 0x4, 0; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *, unsigned long long *reasons) { return *reasons = clockNow < 1980 ? 0x4 : 0, 0; }
 int nvmlDeviceGetPowerUsage(void *, unsigned *milliwatts) { return *milliwatts = 699000, 0; }
 int nvmlDeviceGetEnforcedPowerLimit(void *, unsigned *milliwatts) { return *milliwatts = 700000, 0; }
 int nvmlDeviceGetTemperature(void *, int, unsigned *celsius) { return *celsius = 71, 0; }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RepeatedProblem on the CPU, where kernels really run; bursts over the fake driver, where they do not.
+#include "../runtime/FakeCuda.h"
+
 #include "tenon/base/Error.h"
 #include "tenon/measure/GpuBench.h"
+#include "tenon/measure/GpuCeilings.h"
+#include "tenon/measure/LaunchCost.h"
 #include "tenon/measure/Rotation.h"
 #include "tenon/verify/Values.h"
 
@@ -10,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <regex>
 
 using namespace tenon;
 
@@ -128,9 +133,66 @@ TEST_F(Gpu, BurstsOfLaunchesAndOfGraphs) {
 }
 
 TEST_F(Gpu, LaunchCost) {
+  uint64_t before = fake::launchCount();
   LaunchCost cost = measureLaunchCost(1000, Device::cuda(0));
+  EXPECT_EQ(cost.launches, 1000u);
+  EXPECT_EQ(fake::launchCount() - before, 6 * (3 * 200 + 1)) << "six rounds of three kinds, and one to count its work";
   EXPECT_GT(cost.launch.median, 0);
+  EXPECT_GT(cost.profiled.median, 0);
   EXPECT_GT(cost.driver.median, 0);
+  LaunchCost onCpu = measureLaunchCost(400, Device::cpu());
+  EXPECT_EQ(onCpu.launches, 400u);
+  EXPECT_GT(onCpu.launch.median, 0);
+  EXPECT_EQ(onCpu.driver.median, 0);
+}
+
+//===--- Ceilings -------------------------------------------------------------------------------------------------===//
+
+TEST(GpuCeilings, TheProductIsOne) {
+  Tensor a = Tensor::empty(f32, {16, 64}), b = Tensor::empty(f32, {64, 32}), c = Tensor::zeros(f32, {48, 32});
+  a.fillRandom(1, -1, 1);
+  b.fillRandom(2, -1, 1);
+  LaunchOptions options;
+  options.params = {{"rows", 16}, {"cols", 32}, {"depth", 16}};
+  launch(matrixRateKernel, {a, b, c}, options);
+  for (int64_t row : {0, 15, 16, 47})
+    for (int64_t col : {0, 31}) {
+      double sum = 0;
+      for (int64_t k = 0; k < 64; ++k)
+        sum += a.get({row % 16, k}) * b.get({k, col});
+      EXPECT_NEAR(c.get({row, col}), sum, 1e-5);
+    }
+}
+
+/// The rate of the fastest instructions, or the roof would be too low.
+TEST(GpuCeilings, ByTheFastestInstructions) {
+  for (auto [type, operands] :
+       {std::pair(bf16, "f32.bf16.bf16"), std::pair(f16, "f32.f16.f16"), std::pair(f8e4m3, "f32.e4m3.e4m3")}) {
+    Tensor a = Tensor::zeros(type, {128, 1024}), b = Tensor::zeros(type, {256, 1024}).transpose({1, 0});
+    Tensor c = Tensor::zeros(bf16, {256, 256});
+    LaunchOptions options;
+    options.target = Target::sim;
+    options.compile.gpu = "sm_90a";
+    options.compile.warps = 8;
+    options.params = {{"depth", 128 / static_cast<int64_t>(sizeOf(type))}};
+    std::string ptx = emit(matrixRateKernel, {a, b, c}, "ptx", options);
+    std::regex product("wgmma\\.mma_async\\.sync\\.aligned\\.m64n(128|256)k[0-9]+\\." + std::string(operands));
+    EXPECT_TRUE(std::regex_search(ptx, product)) << nameOf(type);
+    EXPECT_EQ(ptx.find("st.local"), std::string::npos) << nameOf(type);
+  }
+}
+
+TEST_F(Gpu, CeilingsAreMeasured) {
+  model::Ceilings ceilings = measureGpuCeilings(0);
+  EXPECT_TRUE(ceilings.measured && ceilings.isGpu);
+  for (const auto &level : ceilings.levels)
+    EXPECT_GT(level.copyBytesPerSecond, 0) << level.name;
+  EXPECT_GT(ceilings.vectorRate(model::Precision::f32), 0);
+  auto sheet = model::gpuDatasheet(cudaProperties(0).name);
+  for (size_t i = 0; sheet && i < model::precisions; ++i)
+    EXPECT_LE(ceilings.matrix[i], sheet->matrix[i]) << i;
+  for (const fake::Launch &launch : fake::launches())
+    EXPECT_TRUE(launch.aligned) << launch.name;
 }
 
 } // namespace

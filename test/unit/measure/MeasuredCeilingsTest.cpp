@@ -46,6 +46,7 @@ TEST_F(MeasuredCeilings, MeasuredOnceAndKept) {
     EXPECT_GT(level.readBytesPerSecond, 1e8) << level.name;
     EXPECT_GT(level.copyBytesPerSecond, 1e8) << level.name;
   }
+  EXPECT_GE(first.memory().readBytesPerSecond, first.memory().copyBytesPerSecond);
   EXPECT_GT(first.vectorRate(model::Precision::f32), 1e8);
   EXPECT_GT(first.special, 1e6);
   EXPECT_GT(first.launchSeconds, 0);

@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <atomic>
+#include <csignal>
+#include <thread>
 
 using namespace tenon;
 using Json = PeerProcess::Json;
@@ -74,6 +76,36 @@ TEST(PeerProcess, DeathIsAnErrorWithTheLastWords) {
   PeerProcess peer(fakePeer(), 20);
   EXPECT_HAS(errorOf([&] { peer.ask(caseOf("dies"), 20); }), "ended without an answer: cannot go on");
   EXPECT_FALSE(peer.alive());
+}
+
+/// Has closed its ears, so that every question to it breaks the pipe.
+std::vector<std::string> deafPeer() { return {"sh", "-c", "exec 0<&-; echo '{}'; exec sleep 20"}; }
+
+TEST(PeerProcess, ABrokenPipeEndsNobody) {
+  static std::atomic<int> signals = 0;
+  auto count = [](int) { ++signals; };
+  void (*before)(int) = std::signal(SIGPIPE, count);
+  PeerProcess peer(deafPeer(), 20);
+  EXPECT_HAS(errorOf([&] { peer.ask(caseOf("fast"), 5); }), "ended before its next question");
+  EXPECT_EQ(signals, 0) << "it is the library's own doing";
+  ::raise(SIGPIPE);
+  EXPECT_EQ(signals, 1) << "the program's own handler is still there";
+  std::signal(SIGPIPE, before);
+}
+
+/// With the signal as every program has it, whose effect would be the end of the test.
+TEST(PeerProcess, SeveralThreadsMeetBrokenPipes) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([] {
+      for (int i = 0; i < 10; ++i) {
+        PeerProcess peer(deafPeer(), 20);
+        // Or silence, where a process that another thread starts has the pipe for a moment, too.
+        EXPECT_NE(errorOf([&] { peer.ask(caseOf("fast"), 0.2); }), "");
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 TEST(PeerProcess, WhatCannotStart) {

@@ -6,7 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
+
+#include <dlfcn.h>
 
 using namespace tenon;
 
@@ -60,6 +64,30 @@ TEST(Weather, AsksTheGpu) {
   Weather weather = WeatherWatch(0).read();
   EXPECT_EQ(weather.complaint(), "the GPU ran at 1500 of 1980 MHz because of its power limit");
   EXPECT_EQ(toJson(weather)["gpu"]["power_capped"], true);
+}
+
+/// Clocks are lowered while kernels run and raised soon after.
+TEST(Weather, WhatHeldTheGpuBackMeanwhileIsKept) {
+  ::setenv("TENON_NVML", TENON_FAKE_NVML, 1);
+  ASSERT_TRUE(gpuWeather(0));
+  void *library = ::dlopen(TENON_FAKE_NVML, RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_TRUE(library);
+  auto *setClock = reinterpret_cast<void (*)(unsigned)>(::dlsym(library, "fakenvmlSetClock"));
+  setClock(1980);
+  WeatherWatch watch(0);
+  EXPECT_EQ(watch.read().complaint(), "");
+  setClock(1200);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1300)); // nobody reads: it looks by itself
+  setClock(1980);
+  Weather weather = watch.read();
+  EXPECT_EQ(weather.gpu->smMegahertz, 1200);
+  EXPECT_GT(weather.heldBackShare, 0);
+  EXPECT_LT(weather.heldBackShare, 1);
+  EXPECT_NE(weather.complaint().find("the GPU ran at 1200 of 1980 MHz because of its power limit, held back "),
+            std::string::npos)
+      << weather.complaint();
+  EXPECT_EQ(toJson(weather)["gpu"]["held_back_share"], weather.heldBackShare);
+  setClock(1500);
 }
 
 TEST(BenchRules, Outliers) {

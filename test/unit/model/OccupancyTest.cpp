@@ -62,7 +62,8 @@ TEST(Occupancy, Architectures) {
   EXPECT_FALSE(gpuLimits("avx512"));
   EXPECT_FALSE(gpuLimits("sm_90b"));
   EXPECT_FALSE(gpuLimits("sm_"));
-  for (const std::string &name : knownArchitectures())
+  for (const char *name : {"sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a",
+                           "sm_100", "sm_120"})
     EXPECT_TRUE(gpuLimits(name)) << name;
 }
 
@@ -94,6 +95,14 @@ TEST(Ceilings, Datasheets) {
   EXPECT_DOUBLE_EQ(gpuDatasheet("Tesla V100-SXM2-16GB")->matrix[static_cast<size_t>(Precision::bf16)], 0);
   EXPECT_FALSE(gpuDatasheet("Voodoo 3"));
   EXPECT_FALSE(gpuDatasheet("sm_1"));
+  for (const char *another : {"H1000", "NVIDIA L40", "NVIDIA T400 4GB", "NVIDIA RTX A1000", "GA100X"})
+    EXPECT_FALSE(gpuDatasheet(another)) << another;
+  EXPECT_EQ(gpuDatasheet("h200")->processors, 132);
+  EXPECT_DOUBLE_EQ(gpuDatasheet("NVIDIA GH200 480GB")->memory().readBytesPerSecond, 4.9e12);
+  for (const std::string &name : datasheetNames())
+    EXPECT_TRUE(gpuDatasheet(name)) << name;
+  for (const std::string &name : datasheetArchitectures())
+    EXPECT_TRUE(gpuDatasheet(name) && gpuDatasheet(name)->limits) << name;
 }
 
 } // namespace

@@ -132,6 +132,42 @@ TEST(AxisInfo, ThePositionsOfAMatrix) {
   EXPECT_EQ(axesOf(position + "%r = tile.reshape %at : tensor<4x32xi64> -> tensor<128xi64>"), "1/1/1");
 }
 
+/// Of booleans, too.
+TEST(AxisInfo, ConstantInRuns) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  tile::loadTileDialects(context);
+  auto module = parseSourceString<ModuleOp>(R"(
+    func.func @kernel(%end: i64, %any: tensor<8x32xi1>, %rows: tensor<8x1xi1>) {
+      %i0 = tile.iota 0 : tensor<8x1xi64>
+      %i1 = tile.iota 1 : tensor<8x32xi64>
+      %ends = tile.splat %end : i64 -> tensor<8x1xi64>
+      %below = arith.cmpi slt, %i0, %ends : tensor<8x1xi64>
+      %row = tile.broadcast %below : tensor<8x1xi1> -> tensor<8x32xi1>
+      %other = tile.broadcast %rows : tensor<8x1xi1> -> tensor<8x32xi1>
+      %both = arith.andi %row, %other : tensor<8x32xi1>
+      %wide = tile.splat %end : i64 -> tensor<8x32xi64>
+      %column = arith.cmpi slt, %i1, %wide : tensor<8x32xi64>
+      %eight = arith.constant dense<3> : tensor<8x32xi64>
+      %chunk = arith.shrui %i1, %eight : tensor<8x32xi64>
+      %odd = arith.cmpi eq, %chunk, %wide : tensor<8x32xi64>
+      %mixed = arith.ori %both, %any : tensor<8x32xi1>
+      return
+    })",
+                                            ParserConfig(&context));
+  ASSERT_TRUE(module);
+  Block &block = (*module->getOps<func::FuncOp>().begin()).getBody().front();
+  Divisibility scalars;
+  AxisAnalysis axes(scalars);
+  std::string runs; // of 8 and 16 along columns
+  for (Operation &op : block.without_terminator())
+    if (auto type = llvm::dyn_cast<RankedTensorType>(op.getResult(0).getType()))
+      for (int64_t run : {8, 16})
+        runs += axes.isConstantInRuns(op.getResult(0), 1, run) ? "y" : "n";
+  //              i0 i1 ends below row other both wide column eight chunk odd mixed
+  EXPECT_EQ(runs, "yy" "nn" "yy" "yy" "yy" "yy" "yy" "yy" "nn" "yy" "yn" "yn" "nn");
+  EXPECT_FALSE(axes.isConstantInRuns(block.getArgument(1), 1, 2));
+}
+
 //===--- Random programs ------------------------------------------------------------------------------------------===//
 
 using Shape = std::vector<int64_t>;

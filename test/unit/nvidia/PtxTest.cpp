@@ -330,6 +330,21 @@ TEST_F(Ptx, PlainAccessesAreWhole) {
   }
 }
 
+TEST_F(Ptx, LastingLoadsHaveAPolicy) {
+  std::string text = ptx(R"(
+    %z = arith.constant dense<0.0> : vector<4xf32>
+    %t = nvidia.thread_id
+    %m = arith.trunci %t : i32 to i1
+    %a = nvidia.load global %in {lasting} : i64 -> vector<4xf32>
+    %b = nvidia.load global %in mask %m otherwise %z : vector<4xf32> {lasting, offset = 16 : i32} : i64 -> vector<4xf32>
+    %c = arith.addf %a, %b : vector<4xf32>
+    nvidia.store global %c, %out : vector<4xf32>, i64)");
+  EXPECT_EQ(count(text, "createpolicy.fractional.L2::evict_last.b64"), 1u) << text;
+  EXPECT_EQ(count(text, "ld.global.L2::cache_hint.v4.b32"), 2u) << text;
+  std::regex masked("@%p\\d+ ld\\.global\\.L2::cache_hint\\.v4\\.b32 \\{.*\\}, \\[%rd\\d+\\+16\\], %rd\\d+;");
+  EXPECT_TRUE(std::regex_search(text, masked)) << text;
+}
+
 TEST_F(Ptx, SharedAddressesHave32Bits) {
   std::string text = ptx(R"(
     %t = nvidia.thread_id

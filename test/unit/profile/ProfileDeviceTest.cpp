@@ -10,9 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <cstdio>
+#include <map>
 
 #include <execinfo.h>
 #include <unistd.h>
@@ -102,51 +101,72 @@ TEST_F(ProfileDevice, EveryLaunchHasItsRun) {
           EXPECT_GE(run->end, event.begin) << "no run ends before its launch begins";
 }
 
+/// One stream, so that the runs come in the order of capture, whatever the numbers of their nodes.
 TEST_F(ProfileDevice, KernelsOfAGraph) {
+  const std::vector<int64_t> sizes = {size, 256, size / 2, 1024, 512};
   LaunchGraph graph = LaunchGraph::capture(*stream, [&] {
-    for (int i = 0; i < 5; ++i)
-      launch(twice, {x, y}, onCuda(*stream));
+    for (int64_t count : sizes)
+      launch(twice, {x.slice(0, 0, count), y.slice(0, 0, count)}, onCuda(*stream));
   });
   Profile profile;
   for (int i = 0; i < 3; ++i)
     graph.launch(*stream);
   stream->synchronize();
-  auto runs = runsOf(profile.stop());
-  ASSERT_EQ(runs.size(), 15u);
-  for (const ProfileEvent *run : runs) {
-    EXPECT_EQ(run->detail, "of a graph");
-    EXPECT_EQ(run->launch, 0u);
+  const ProfileData &data = profile.stop();
+  auto runs = runsOf(data);
+  ASSERT_EQ(runs.size(), 3 * sizes.size());
+  std::vector<uint64_t> numbers;
+  for (const ProfileEvent &event : data.events)
+    if (event.kind == Kind::launch)
+      numbers.push_back(event.launch);
+  ASSERT_EQ(numbers.size(), 3u);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    EXPECT_EQ(runs[i]->detail, "of a graph");
+    EXPECT_EQ(runs[i]->launch, numbers[i / sizes.size()]) << i;
+    EXPECT_EQ(runs[i]->bytes, 8 * static_cast<uint64_t>(sizes[i % sizes.size()])) << i;
   }
+  ProfileSummary summary = summarize(data);
+  ASSERT_EQ(summary.kernels.size(), 2u) << "the graph, and its kernels";
+  for (const ProfileSummary::Kernel &kernel : summary.kernels)
+    if (kernel.name == "twice (graph)")
+      EXPECT_GT(kernel.bytesPerSecond(), 0);
 }
 
-TEST_F(ProfileDevice, Cost) {
-  Tensor a = Tensor::zeros(DType::f32, {256}, device), b = Tensor::zeros(DType::f32, {256}, device);
-  LaunchOptions options = onCuda(*stream);
-  std::vector<Argument> arguments = {a, b};
-  launch(twice, arguments, options);
-  auto cost = [&] {
-    double best = 1e9;
-    for (int round = 0; round < 20; ++round) {
-      stream->synchronize();
-      auto begin = std::chrono::steady_clock::now();
-      for (int i = 0; i < 500; ++i)
-        launch(twice, arguments, options);
-      std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
-      best = std::min(best, time.count() / 500);
-    }
-    stream->synchronize();
-    return best;
-  };
-  cost();
-  double off = cost();
-  {
-    Profile profile;
-    double on = cost();
-    size_t runs = runsOf(profile.stop()).size();
-    std::printf("a launch without a profile: %.0f ns; with one: %.0f ns (%zu runs recorded)\n", off, on, runs);
-    EXPECT_EQ(runs, 20u * 500u);
+/// Branches of a graph: which run is which is told by the nodes' numbers alone.
+TEST_F(ProfileDevice, BranchesOfAGraph) {
+  Stream other(device);
+  Kernel half("half(x, y, width=256)", [](View x, View y, Param width) {
+    Index i = grid(cdiv(x.size(0), width));
+    y.store({i * width}, x.load({i * width}, {width}) * 0.5);
+  });
+  Tensor z = Tensor::zeros(DType::f32, {size}, device);
+  launch(half, {x, z}, onCuda(*stream));
+  LaunchGraph graph = LaunchGraph::capture(*stream, [&] {
+    Event fork, join;
+    launch(twice, {x.slice(0, 0, 512), y.slice(0, 0, 512)}, onCuda(*stream));
+    stream->record(fork);
+    other.wait(fork);
+    launch(half, {x, z}, onCuda(other));
+    launch(half, {x.slice(0, 0, 256), z.slice(0, 0, 256)}, onCuda(other));
+    launch(twice, {x, y}, onCuda(*stream));
+    other.record(join);
+    stream->wait(join);
+    launch(twice, {x.slice(0, 0, 1024), y.slice(0, 0, 1024)}, onCuda(*stream));
+  });
+  Profile profile;
+  graph.launch(*stream);
+  graph.launch(*stream);
+  stream->synchronize();
+  std::map<std::string, std::vector<uint64_t>> bytes;
+  for (const ProfileEvent *run : runsOf(profile.stop()))
+    bytes[run->name].push_back(run->bytes);
+  // Of each name the launches follow each other.
+  std::vector<uint64_t> twices = {8 * 512, 8 * size, 8 * 1024}, halves = {8 * size, 8 * 256};
+  for (const auto &[name, wanted] : {std::pair("twice", twices), std::pair("half", halves)}) {
+    std::vector<uint64_t> both = wanted;
+    both.insert(both.end(), wanted.begin(), wanted.end());
+    EXPECT_EQ(bytes[name], both) << name;
   }
-  std::printf("after the profile: %.0f ns\n", cost());
 }
 
 } // namespace

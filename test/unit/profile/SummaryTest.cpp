@@ -76,7 +76,7 @@ TEST(Summary, KernelsOfAStreamThatOverlap) {
   EXPECT_NEAR(summary.kernels[1].self, 10e-6, 1e-12) << "another stream";
 }
 
-/// A graph's kernels move bytes that no launch has counted: they are not mixed with those of launches.
+/// A graph's kernels are not mixed with those of launches: their work may not be known.
 TEST(Summary, KernelsOfAGraphHaveTheirOwnRow) {
   Made made;
   made.launch(0, 1, 10, 20);

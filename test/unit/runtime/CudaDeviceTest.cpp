@@ -358,32 +358,6 @@ TEST_F(CudaDevice, ThreadsLaunchAtOnce) {
   EXPECT_EQ(common.to(Device::cpu()).getInt({0}), 4001);
 }
 
-TEST_F(CudaDevice, LaunchCost) {
-  Function kernel = function("nothing");
-  Stream stream(device);
-  CudaStream &raw = CudaStream::of(stream);
-  const DriverApi &api = Gpu::get(0).api();
-  uint64_t words[] = {1, 2, 3, 4};
-  void *pointers[] = {words, words + 1, words + 2, words + 3};
-  constexpr int batch = 200, rounds = 50;
-  auto fastest = [&](auto launchOne) {
-    double best = 1e9;
-    for (int r = 0; r < rounds; ++r) {
-      stream.synchronize();
-      auto begin = std::chrono::steady_clock::now();
-      for (int i = 0; i < batch; ++i)
-        launchOne();
-      std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
-      best = std::min(best, time.count() / batch);
-    }
-    return best;
-  };
-  double plain =
-      fastest([&] { api.cuLaunchKernel(kernel.handle(), 1, 1, 1, 32, 1, 1, 0, raw.handle(), pointers, nullptr); });
-  double ours = fastest([&] { launch(kernel, {{1, 1, 1}, {32, 1, 1}}, raw, words); });
-  std::printf("a launch: %.2f us, of which the driver's call %.2f us\n", ours, plain);
-}
-
 /// In a process of its own, which loses its device.
 TEST(CudaDeviceDeathTest, IllegalAddress) {
   if (!whyNoCuda().empty())

@@ -368,4 +368,16 @@ TEST(Tensor, MoreThan32BitsOfElements) {
   EXPECT_EQ(broadcast.get({(int64_t(1) << 31) - 1, 7}), 1);
 }
 
+/// Large tensors begin with a large page (2 MiB), small ones with a cache line; both are given back.
+TEST(Tensor, LargeOnesBeginWithALargePage) {
+  for (int round = 0; round < 3; ++round)
+    for (int64_t bytes : {int64_t(1), int64_t(4096), (int64_t(4) << 20) - 1, int64_t(4) << 20, (int64_t(9) << 20) + 5}) {
+      Tensor t = Tensor::empty(u8, {bytes});
+      t.fillBytes(7);
+      uintptr_t alignment = bytes >= (int64_t(4) << 20) ? uintptr_t(2) << 20 : 64;
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(t.data()) % alignment, 0u) << bytes;
+      EXPECT_EQ(t.get({bytes - 1}), 7);
+    }
+}
+
 } // namespace

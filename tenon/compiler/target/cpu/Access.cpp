@@ -92,6 +92,13 @@ Value Nest::inBounds() {
     auto offsets = load ? load.getOffsets() : store.getOffsets();
     auto shape = (load ? load.getType() : store.getValue().getType()).getShape();
     b_.setLoc(op->getLoc());
+    if (load) {
+      Prefetch::Window window{load, view.pointer, {}, view.strides, view.unitStride,
+                              byteSize(memoryType(view.element))};
+      for (Value offset : offsets)
+        window.offsets.push_back(e_.scalar(offset));
+      e_.prefetch().reads(std::move(window));
+    }
     for (auto [offset, extent, size] : llvm::zip(offsets, shape, view.sizes)) {
       // offset >= 0 and offset <= size - extent; sizes are far from the ends of 64 bits, offsets may not be.
       Value last = b_.create<arith::SubIOp>(size, e_.index(extent));

@@ -7,6 +7,7 @@
 #include "tenon/compiler/target/cpu/HoistReductions.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 #include "tenon/compiler/target/cpu/RangeExtremes.h"
+#include "tenon/compiler/target/cpu/RelaxPrecision.h"
 #include "tenon/compiler/target/cpu/ScalePowers.h"
 #include "tenon/compiler/target/cpu/WidenExtremes.h"
 #include "tenon/compiler/transform/ExpandMath.h"
@@ -63,6 +64,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   OwningOpRef<ModuleOp> target = ModuleOp::create(tileModule.getLoc());
   info = lower::describeKernel(tileModule);
   hoistReductions(lower::kernelOf(tileModule));
+  relaxPrecision(lower::kernelOf(tileModule));
   LoopEmitter instance(lower::kernelOf(tileModule), isa, *target);
   if (failed(instance.run()))
     return {};

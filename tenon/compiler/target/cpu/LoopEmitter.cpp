@@ -290,7 +290,12 @@ LogicalResult LoopEmitter::emitOp(Operation &op) {
           auto reshape = llvm::dyn_cast<tile::ReshapeOp>(other);
           if (placement_.needsBuffer(value) && !(reshape && !isUnitReshape(reshape))) {
             Buffer buffer = bufferFor(value);
+            bool isAlone = llvm::isa<tile::RandomBitsOp>(other); // see Placement: not in a loop with others
+            if (isAlone)
+              flush();
             materialize(value, buffer);
+            if (isAlone)
+              flush();
             buffers_[value] = buffer;
           } else if (reshape && !isUnitReshape(reshape)) {
             flush(); // the operand's buffer must be complete before it is seen in another shape
@@ -422,6 +427,7 @@ LogicalResult LoopEmitter::run() {
   if (failed(emitBlock(kernel_.getBody().front())))
     return failure();
   flush();
+  prefetch_.emit(b_);
   return success();
 }
 

@@ -4,6 +4,7 @@
 #include "tenon/compiler/lower/Elements.h"
 #include "tenon/compiler/target/cpu/Isa.h"
 #include "tenon/compiler/target/cpu/Placement.h"
+#include "tenon/compiler/target/cpu/Prefetch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -74,6 +75,7 @@ public:
   mlir::Value stringConstant(llvm::StringRef text);
   /// A result of so many bytes is better written past the cache: i64, known when the code is loaded (Loader.cpp).
   mlir::Value streamingThreshold();
+  Prefetch &prefetch() { return prefetch_; }
   bool isOnlyStored(mlir::Value view) const { return placement_.isOnlyStored(view); }
   /// Calls a function of the runtime by name, declaring it on first use.
   void callRuntime(llvm::StringRef name, llvm::ArrayRef<mlir::Value> arguments);
@@ -119,6 +121,7 @@ private:
   llvm::DenseMap<mlir::Value, Buffer> buffers_;
   llvm::DenseMap<mlir::Value, Buffer> destinations_;
   std::optional<NestGroup> pending_;
+  Prefetch prefetch_;
   std::vector<std::string> remarks_;
   int64_t usedScratch_ = 64, peakScratch_ = 64; ///< the first 64 bytes take accesses that are switched off
   int64_t nextWorkspaceWord_ = 0, nextConstant_ = 0;

@@ -2,6 +2,7 @@
 #include "tenon/compiler/target/cpu/Nest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -24,6 +25,13 @@ void Nest::emit() {
   if (vectorDim_ >= 0 && vectorDim_ != group_.reduceDim)
     loopDims_.push_back(vectorDim_);
 
+  // Four numbers come out of one evaluation of the generator: twice the lanes make two chains that overlap.
+  auto draws = group_.roots.size() == 1 && !group_.roots[0].op
+                   ? group_.roots[0].value.getDefiningOp<tile::RandomBitsOp>()
+                   : tile::RandomBitsOp();
+  bool inFours = draws && vectorDim_ >= 0 && countsUp(draws.getCounter(), vectorDim_);
+  vectorLanes_ = preferredLanes(e_.isa()) * (inFours || reducesLongRows() ? 2 : 1);
+  e_.prefetch().beginNest(b_.getInsertionBlock(), group_.shape, vectorDim_, vectorLanes_);
   Value inside = inBounds();
   if (Value holds = masksHold())
     inside = inside ? b_.create<arith::AndIOp>(inside, holds).getResult() : holds;
@@ -52,6 +60,17 @@ void Nest::emit() {
   });
 }
 
+/// Whether this is a loop along rows that only reduces (or keeps what it computes): twice the lanes are four chains, which
+/// hide each other's latency better, where there are registers for them. With stores it does not pay.
+bool Nest::reducesLongRows() const {
+  constexpr int64_t longRow = 512;
+  constexpr unsigned manyRegisters = 64; // bytes of a vector: AVX-512 has 32 of them
+  return vectorDim_ >= 0 && vectorDim_ == group_.reduceDim && group_.shape[vectorDim_] >= longRow &&
+         e_.isa().vectorBytes >= manyRegisters && llvm::all_of(group_.roots, [](const NestRoot &root) {
+           return !root.op || llvm::isa<tile::ReduceOp>(root.op);
+         });
+}
+
 void Nest::start() {
   levels_.clear();
   depths_.clear();
@@ -77,7 +96,7 @@ void Nest::emitDims(size_t position, Coords coords) {
   int dim = loopDims_[position];
   int64_t extent = group_.shape[dim];
   bool vectorized = dim == vectorDim_;
-  int64_t step = vectorized ? std::min<int64_t>(extent, preferredLanes(e_.isa())) : 1;
+  int64_t step = vectorized ? std::min<int64_t>(extent, vectorLanes_) : 1;
   int64_t whole = extent / step * step;
   auto inner = [&](Value counter, unsigned lanes) {
     unsigned outerLanes = lanes_;
@@ -211,7 +230,7 @@ void Nest::emitReduction(int dim, Coords coords) {
   int64_t extent = group_.shape[dim];
   bool vectorized = dim == vectorDim_;
   unsigned outerLanes = lanes_;
-  int64_t step = vectorized ? std::min<int64_t>(extent, preferredLanes(e_.isa())) : 1;
+  int64_t step = vectorized ? std::min<int64_t>(extent, vectorLanes_) : 1;
   int64_t whole = extent / step * step;
 
   // Neutral starting values where every combination has them; otherwise the first step is peeled off.
@@ -262,6 +281,7 @@ void Nest::emitReduction(int dim, Coords coords) {
 
 SmallVector<Value> Nest::body(const Coords &coords) {
   setInsertion(levels_.size() - 1);
+  noteLoop(coords);
   levels_.back().memo.clear(); // what was computed for another place in this block
   SmallVector<Value> reduced;
   for (const NestRoot &root : group_.roots) {
@@ -286,6 +306,18 @@ SmallVector<Value> Nest::body(const Coords &coords) {
   }
   setInsertion(levels_.size() - 1);
   return reduced;
+}
+
+/// Tells Prefetch of the innermost loop, if that goes over whole vectors of what is known to be inside.
+void Nest::noteLoop(const Coords &coords) {
+  auto loop = llvm::dyn_cast<scf::ForOp>(b_.getInsertionBlock()->getParentOp());
+  if (checked_ || vectorDim_ < 0 || lanes_ != vectorLanes_ || !loop ||
+      loop.getInductionVar() != coords[vectorDim_].base)
+    return;
+  SmallVector<Value> bases;
+  for (const Coord &coord : coords)
+    bases.push_back(coord.base);
+  e_.prefetch().addLoop(loop, bases);
 }
 
 Value Nest::compute(Value tile, Coords coords) {
@@ -375,7 +407,21 @@ Value Nest::computeHere(Value tile, const Coords &coords) {
   for (Value operand : op->getOperands()) // one condition may choose between whole tiles
     operands.push_back(llvm::isa<RankedTensorType>(operand.getType()) ? pull(operand, coords) : e_.scalar(operand));
   b_.setLoc(op->getLoc());
+  if (llvm::isa<arith::DivFOp>(op) && op->hasAttr(tile::relaxedAttr) && lanesOf(operands[0]) && !lanesOf(operands[1]))
+    return shareReciprocal(operands[0], operands[1]);
   return elementwise(b_, op, operands);
+}
+
+/// A quotient with one divisor for all lanes, and usually all of the row, by its reciprocal: two roundings more. A divisor
+/// below 2^-100 is scaled up first, so that its reciprocal is finite; the largest ones have a subnormal one, of 21 bits.
+Value Nest::shareReciprocal(Value dividend, Value divisor) {
+  auto constant = [&](double value) { return constantLike(b_, b_.getF32Type(), value); };
+  Value isTiny = b_.create<arith::CmpFOp>(arith::CmpFPredicate::OLT, b_.create<math::AbsFOp>(divisor), constant(0x1p-100));
+  Value scale = b_.create<arith::SelectOp>(isTiny, constant(0x1p100), constant(1));
+  Value reciprocal = b_.create<arith::DivFOp>(constant(1), b_.create<arith::MulFOp>(divisor, scale));
+  unsigned lanes = lanesOf(dividend);
+  Value scaled = b_.create<arith::MulFOp>(dividend, splatTo(b_, scale, lanes));
+  return b_.create<arith::MulFOp>(scaled, splatTo(b_, reciprocal, lanes));
 }
 
 //===--- Scans and single elements --------------------------------------------------------------------------------===//

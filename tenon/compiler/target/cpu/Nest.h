@@ -39,6 +39,7 @@ private:
     std::map<std::pair<void *, std::vector<std::pair<void *, bool>>>, mlir::Value> memo;
   };
 
+  bool reducesLongRows() const;
   void start(); ///< at the builder's insertion point
   void emitLoops();
   void emitDims(size_t position, Coords coords);
@@ -48,12 +49,14 @@ private:
                                       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
   /// The group's work for one vector of elements; returns what the reductions take in.
   llvm::SmallVector<mlir::Value> body(const Coords &coords);
+  void noteLoop(const Coords &coords);
   llvm::SmallVector<mlir::Value> combineAll(llvm::ArrayRef<mlir::Value> left, llvm::ArrayRef<mlir::Value> right);
   llvm::SmallVector<mlir::Value> horizontal(llvm::SmallVector<mlir::Value> values);
   void storeReduced(llvm::ArrayRef<mlir::Value> values, Coords coords);
 
   mlir::Value compute(mlir::Value tile, Coords coords);
   mlir::Value computeHere(mlir::Value tile, const Coords &coords);
+  mlir::Value shareReciprocal(mlir::Value dividend, mlir::Value divisor);
   void setInsertion(unsigned depth);
   unsigned depthOf(const Coords &coords);
   mlir::Value offsetBase(mlir::Value base, int64_t offset);
@@ -98,6 +101,7 @@ private:
   mlir::ImplicitLocOpBuilder &b_;
   const NestGroup &group_;
   bool checked_ = false, streaming_ = false;
+  unsigned vectorLanes_ = 0; ///< of a whole step along vectorDim_
   unsigned lanes_ = 0; ///< of the body being emitted; 0: scalar code
   llvm::DenseSet<mlir::Value> holding_; ///< the masks of masksHold()
   int vectorDim_ = -1;

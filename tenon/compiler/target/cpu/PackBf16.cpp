@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stores of f32 rounded to bf16, where the processor has an instruction for it. The instruction takes subnormal numbers
-// for zero, which we do not; the vector that holds one (or a NaN, whose bits it would keep) is rounded as everywhere
-// else:
+// for zero, which we do not; vectors that hold one are rounded as everywhere else:
 //
-//     an exponent of 0 or 255 becomes 1 or 0 by adding 1, and the seven upper bits of these are zero:
-//     scf.if any((%bits + 0x00800000) & 0x7f000000 == 0) { integer arithmetic } else { vcvtne2ps2bf16 }
+//     scf.if any(vfpclassps %value, subnormal) { integer arithmetic } else { vcvtne2ps2bf16 }
+//
+// Zeros, infinities and NaNs are the instruction's own business: a result that is half zeros (a dropout's, a ReLU's)
+// must not fall back.
 #include "tenon/compiler/target/cpu/Nest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,28 +31,33 @@ Value Nest::roundedByStore(tile::StoreOp op, const Coords &coords) {
 }
 
 Value Nest::packBf16(Value value) {
-  auto words = VectorType::get({packedLanes}, b_.getI32Type());
   auto halves = VectorType::get({packedLanes}, b_.getI16Type());
-  Value bits = b_.create<arith::BitcastOp>(words, value);
-  Value raised = b_.create<arith::AddIOp>(bits, constantBits(b_, words, 0x00800000));
-  Value upper = b_.create<arith::AndIOp>(raised, constantBits(b_, words, 0x7f000000));
-  Value special = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, upper, constantBits(b_, words, 0));
-  Value mask = b_.create<LLVM::BitcastOp>(b_.getI32Type(), special);
-  Value any = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, mask, constantBits(b_, b_.getI32Type(), 0));
+  Type i32 = b_.getI32Type();
+  auto half = [&](int32_t first) -> Value {
+    SmallVector<int32_t> lanes(packedLanes / 2);
+    std::iota(lanes.begin(), lanes.end(), first);
+    return b_.create<LLVM::ShuffleVectorOp>(value, value, lanes);
+  };
+  Value lower = half(0), upper = half(packedLanes / 2);
+  auto hasSubnormal = [&](Value part) -> Value {
+    constexpr int64_t subnormal = 0x20;
+    Value lanes = b_.create<LLVM::CallIntrinsicOp>(TypeRange{VectorType::get({packedLanes / 2}, b_.getI1Type())},
+                                                   "llvm.x86.avx512.fpclass.ps.512",
+                                                   ValueRange{part, constantBits(b_, i32, subnormal)})
+                      .getResults();
+    return b_.create<LLVM::BitcastOp>(b_.getI16Type(), lanes);
+  };
+  Value mask = b_.create<arith::OrIOp>(hasSubnormal(lower), hasSubnormal(upper));
+  Value any = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, mask, constantBits(b_, b_.getI16Type(), 0));
   auto branch = b_.create<scf::IfOp>(TypeRange{halves}, any, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToEnd(branch.thenBlock());
   Type bf16 = b_.getBF16Type();
   b_.create<scf::YieldOp>(ValueRange{toMemory(b_, roundTo(b_, value, bf16), bf16)});
   b_.setInsertionPointToEnd(branch.elseBlock());
-  auto half = [&](int32_t first) -> Value {
-    SmallVector<int32_t> lanes(packedLanes / 2);
-    std::iota(lanes.begin(), lanes.end(), first);
-    return b_.create<LLVM::ShuffleVectorOp>(value, value, lanes);
-  };
   Value packed = b_.create<LLVM::CallIntrinsicOp>(TypeRange{VectorType::get({packedLanes}, bf16)},
                                                   "llvm.x86.avx512bf16.cvtne2ps2bf16.512",
-                                                  ValueRange{half(packedLanes / 2), half(0)})
+                                                  ValueRange{upper, lower})
                      .getResults();
   b_.create<scf::YieldOp>(ValueRange{b_.create<LLVM::BitcastOp>(halves, packed).getResult()});
   return branch.getResult(0);

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 
+#include <functional>
 #include <set>
 
 using namespace mlir;
@@ -19,6 +20,7 @@ namespace {
 
 /// Recomputing this much per element is cheaper than a round trip through a buffer.
 constexpr int recomputeLimit = 8;
+constexpr llvm::StringLiteral neededAgain = "it is needed again after a reduction and costs more to compute than to keep";
 
 /// A rough count of instructions per element.
 int ownCost(Operation *op) {
@@ -300,7 +302,9 @@ void Placement::visitBlock(Block &block) {
     if (crossesBlocks && !isConstant && (cost > recomputeLimit || readsMemory(value)))
       why = "it is used inside a loop or branch further in";
     else if (needed.size() > 1 && cost > recomputeLimit)
-      why = "it is needed again after a reduction and costs more to compute than to keep";
+      why = neededAgain.data();
+    else if (llvm::isa<tile::RandomBitsOp>(op) && llvm::any_of(value.getUsers(), isPulled))
+      why = "the generator is one long chain: in a loop of its own several of them overlap";
     else if (viewReadBy(&op) && writesBetween(viewReadBy(&op), position[&op], last, block))
       why = "memory that it may have been read from is written before its last use";
     if (why) {
@@ -308,6 +312,38 @@ void Placement::visitBlock(Block &block) {
       reasons_.push_back({value, why});
     }
   }
+  for (Operation &op : block)
+    if (isPulled(&op))
+      dropIfCheap(op.getResult(0));
+}
+
+/// What is kept because it is needed again, and is at most a few steps from other things that are kept (the distance
+/// from a mean, where the numbers are kept as well), is better computed again: a line of scratch less to write and to
+/// hold in the cache. It must not come from memory, which may have been written since.
+void Placement::dropIfCheap(Value value) {
+  constexpr int dropLimit = 3;
+  auto *reason = llvm::find_if(reasons_, [&](const auto &one) { return one.first == value && one.second == neededAgain; });
+  if (reason == reasons_.end())
+    return;
+  constexpr int tooMuch = 1000;
+  std::function<int(Value)> again = [&](Value from) -> int {
+    Operation *op = from.getDefiningOp();
+    if (!isTile(from) || (from != value && buffered_.contains(from)))
+      return 0;
+    if (!op || !isPulled(op) || viewReadBy(op) || op->getBlock() != value.getParentBlock())
+      return tooMuch;
+    int cost = ownCost(op);
+    for (Value operand : op->getOperands())
+      cost = std::min(cost + again(operand), tooMuch);
+    auto broadcast = llvm::dyn_cast<tile::BroadcastOp>(op);
+    bool isOnceForMany = broadcast && llvm::cast<RankedTensorType>(broadcast.getValue().getType()).getNumElements() <
+                                          llvm::cast<RankedTensorType>(from.getType()).getNumElements();
+    return isOnceForMany && cost < tooMuch ? 0 : cost;
+  };
+  if (again(value) > dropLimit)
+    return;
+  buffered_.erase(value);
+  reasons_.erase(reason);
 }
 
 } // namespace tenon::cpu

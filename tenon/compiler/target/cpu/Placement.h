@@ -37,6 +37,7 @@ public:
 private:
   void visitBlock(mlir::Block &block);
   void keepFromOwnWrites(mlir::Operation &op);
+  void dropIfCheap(mlir::Value value);
   bool writesBetween(mlir::Value view, int first, int last, mlir::Block &block);
 
   bool noOverlap_;

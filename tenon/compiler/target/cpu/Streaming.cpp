@@ -28,7 +28,7 @@ bool Nest::storesWholeVectors(tile::StoreOp op, unsigned lanes) {
 
 /// Whether the twin should run; null where there is none.
 Value Nest::streams() {
-  if (!e_.isa().streams || vectorDim_ < 0 || vectorDim_ == group_.reduceDim)
+  if (!e_.isa().streams || vectorDim_ < 0)
     return {};
   auto lanes = static_cast<unsigned>(std::min<int64_t>(group_.shape[vectorDim_], preferredLanes(e_.isa())));
   SmallVector<tile::StoreOp> stores;

@@ -142,6 +142,7 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
   ThreadOptions options{block.threads, block.cluster, architectureNumber(architecture), stages, block.sharers};
   options.stagger = lowering.stagger;
   options.steps = lowering.steps;
+  options.steps.slices &= !wanted; // of stores, for another slot: first whether those that are asked for fit without
   std::string notShared;
   if (block.sharers > 1) {
     notShared = isSpecialised(kernel) ? sharedLoads(kernel, block.sharers).refusal
@@ -171,7 +172,9 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
     if (emitter.sharedBytes() <= sharedBytesOf(architecture))
       break;
     // What shared memory is used for besides exchanges can be had with less of it.
-    if (options.stages > 1)
+    if (options.steps.slices != lowering.steps.slices)
+      options.steps.slices = lowering.steps.slices;
+    else if (options.stages > 1)
       --options.stages;
     else if (options.keepOperands)
       options.keepOperands = false;

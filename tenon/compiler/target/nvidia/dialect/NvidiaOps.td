@@ -131,10 +131,11 @@ def Nvidia_LoadOp : Nvidia_Op<"load", [MemoryEffects<[MemRead]>, AttrSizedOperan
     that all threads' executions of this op may touch, and `group` numbers accesses that belong to one exchange (their
     addresses are known not to conflict with each other): barriers are placed from them.
     `streaming`: the bytes will not be read again soon (L2 evict-first and no allocation in L1).
+    `lasting`: of what is in the L2 cache, these bytes are the last to leave it (global memory).
   }];
   let arguments = (ins Nvidia_Space:$space, Nvidia_Address:$address, DefaultValuedAttr<I32Attr, "0">:$offset,
                        Optional<I1>:$mask, Optional<AnyType>:$otherwise, OptionalAttr<DenseI64ArrayAttr>:$window,
-                       OptionalAttr<I32Attr>:$group, UnitAttr:$streaming);
+                       OptionalAttr<I32Attr>:$group, UnitAttr:$streaming, UnitAttr:$lasting);
   let results = (outs AnyType:$result);
   let assemblyFormat = [{
     $space $address (`mask` $mask^)? (`otherwise` $otherwise^ `:` type($otherwise))? attr-dict `:` type($address) `->`

@@ -179,6 +179,32 @@ Value expandOnePlus(ImplicitLocOpBuilder &b, arith::AddFOp add) {
   return {};
 }
 
+/// Whether a number is 0, infinite, NaN or at least 2^-100 in magnitude, so that its reciprocal is a number of f32. A sum
+/// with a constant c is: if the other summand is less than |c| / 2, at least |c| / 2 remains, and otherwise both are
+/// multiples of half a unit in the last place of c, and so is what remains of them.
+bool isNeverTiny(Value x) {
+  constexpr int least = -100;
+  auto isLarge = [](Value value, int digits) {
+    llvm::APFloat number(0.0f);
+    return matchPattern(value, m_ConstantFloat(&number)) && number.isFiniteNonZero() &&
+           ilogb(number) - digits >= least;
+  };
+  Operation *op = x.getDefiningOp();
+  if (!op || isLarge(x, 0))
+    return op;
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<arith::SIToFPOp, arith::UIToFPOp>([](Operation *) { return true; })
+      .Case<arith::AddFOp, arith::SubFOp>([&](Operation *sum) {
+        auto type = llvm::dyn_cast<FloatType>(sum->getResult(0).getType());
+        return type && llvm::any_of(sum->getOperands(), [&](Value operand) {
+                 return isLarge(operand, static_cast<int>(type.getFPMantissaWidth()));
+               });
+      })
+      .Case<arith::TruncFOp, arith::ExtFOp, arith::NegFOp, ::mlir::math::AbsFOp>(
+          [](Operation *same) { return isNeverTiny(same->getOperand(0)); })
+      .Default([](Operation *) { return false; });
+}
+
 /// Quotients by one divisor (a row's sum), where a small error does not matter, share its reciprocal. One quotient alone
 /// is as cheap as it is.
 void shareReciprocals(Operation *root) {
@@ -198,11 +224,19 @@ void shareReciprocals(Operation *root) {
     });
     ImplicitLocOpBuilder b(first->getLoc(), first);
     GpuArithmetic a(b);
-    gpu::SharedReciprocal<GpuArithmetic> shared(a, GpuArithmetic::Float{divisor});
+    GpuArithmetic::Float number{divisor}, reciprocal, scale;
+    if (isNeverTiny(divisor)) {
+      reciprocal = a.rcp(number, false);
+    } else {
+      gpu::SharedReciprocal<GpuArithmetic> shared(a, number);
+      std::tie(reciprocal, scale) = std::pair(shared.reciprocal, shared.scale);
+    }
     for (arith::DivFOp op : quotients) {
       ImplicitLocOpBuilder at(op->getLoc(), op);
-      Value product = at.create<arith::MulFOp>(op.getLhs(), shared.reciprocal.value);
-      op.replaceAllUsesWith(at.create<arith::MulFOp>(product, shared.scale.value).getResult());
+      Value quotient = at.create<arith::MulFOp>(op.getLhs(), reciprocal.value);
+      if (scale.value)
+        quotient = at.create<arith::MulFOp>(quotient, scale.value);
+      op.replaceAllUsesWith(quotient);
       op.erase();
     }
   }

@@ -11,7 +11,7 @@
 // erf 1.6, rsqrt 2.5. The relaxed functions are for results that are rounded to 16 bits or fewer.
 #pragma once
 
-#include "tenon/compiler/math/Exponential.h"
+#include "tenon/compiler/math/Relaxed.h"
 
 #include <iterator>
 
@@ -127,9 +127,7 @@ template <class A> Value<A, float> erf(A &a, Value<A, float> x) {
 /// eight others; a polynomial in 1 / (1 + p |x|) times 2^(-log2(e) x^2) would need it twice.
 template <class A>
 Value<A, float> relaxedOnePlusErf(A &a, Value<A, float> x, double scale = 1, bool halved = false) {
-  constexpr float coefficients[] = {-0x1.92d502p-25f, 0x1.42cbf4p-19f, -0x1.c54a84p-15f,
-                                    0x1.716f1ep-11f,  -0x1.87f22cp-8f, 0x1.21a5fap-5f,
-                                    -0x1.3b2f10p-3f,  -0x1.d53092p-1f, -0x1.a0cfe0p+0f};
+  constexpr auto &coefficients = math::detail::relaxedLog2ErfcSlope;
   Value<A, float> magnitude = a.abs(x), slope;
   double power = 1;
   for (size_t i = 0; i < std::size(coefficients); ++i)

@@ -75,7 +75,8 @@ Values lowerLoad(LoadOp op, LoadOp::Adaptor operands, PtxBuilder &e) {
   Type type = e.converter.convertType(op.getType()); // an 8-bit float is an i8 here
   int64_t offset = op.getOffsetAttr().getInt(); // getOffset() has no sign
   bool masked = bool(op.getMask());
-  if (!masked && !op.getStreaming() && op.getSpace() != Space::cluster) {
+  bool lasting = op.getLasting() && op.getSpace() == Space::global;
+  if (!masked && !op.getStreaming() && !lasting && op.getSpace() != Space::cluster) {
     Type access = accessType(e, type);
     Value value = e.b.create<LLVM::LoadOp>(access, e.pointer(op.getSpace(), operands.getAddress(), offset),
                                            /*alignment=*/bytesOf(type));
@@ -90,8 +91,14 @@ Values lowerLoad(LoadOp op, LoadOp::Adaptor operands, PtxBuilder &e) {
     inputs.push_back(operands.getMask());
   bool streaming = op.getStreaming() && op.getSpace() == Space::global;
   std::string text = predicate(masked, count + tied + 1) + "ld" + nameOf(op.getSpace()) +
-                     (streaming ? ".L1::no_allocate" : "") + widthOf(type, types) + " " + list(0, count) + ", " +
-                     place(count + tied, offset) + ";";
+                     (streaming ? ".L1::no_allocate" : "") + (lasting ? ".L2::cache_hint" : "") +
+                     widthOf(type, types) + " " + list(0, count) + ", " + place(count + tied, offset);
+  if (lasting) {
+    text += ", $" + std::to_string(count + inputs.size());
+    inputs.push_back(
+        e.assembly(e.b.getI64Type(), {}, "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;", Effect::None)[0]);
+  }
+  text += ";";
   return {e.fromRegisters(e.assembly(types, inputs, text, Effect::Memory, tied), type)};
 }
 

@@ -164,6 +164,22 @@ AxisInfo AxisAnalysis::of(Value tile) {
   return info;
 }
 
+bool AxisAnalysis::isConstantInRuns(Value tile, size_t dim, int64_t run) {
+  Operation *definition = tile.getDefiningOp();
+  auto both = [&] {
+    return llvm::all_of(definition->getOperands(), [&](Value operand) { return isConstantInRuns(operand, dim, run); });
+  };
+  if (typeOf(tile).getDimSize(static_cast<unsigned>(dim)) == 1 || (definition && constantOf(tile)))
+    return true;
+  if (auto broadcast = llvm::dyn_cast_or_null<tile::BroadcastOp>(definition))
+    return isConstantInRuns(broadcast.getValue(), dim, run);
+  if (llvm::isa_and_nonnull<tile::SplatOp>(definition))
+    return true;
+  if (llvm::isa_and_nonnull<arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::CmpIOp>(definition))
+    return both();
+  return isIntegerTile(tile) && of(tile).axes[dim].constancy >= run;
+}
+
 AxisInfo AxisAnalysis::compute(Value tile) {
   ArrayRef<int64_t> shape = typeOf(tile).getShape();
   AxisInfo unknown = anything(shape);

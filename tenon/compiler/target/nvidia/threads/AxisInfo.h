@@ -42,6 +42,9 @@ public:
   explicit AxisAnalysis(Divisibility &scalars) : scalars_(scalars) {}
 
   AxisInfo of(mlir::Value tile);
+  /// Whether in runs of `run` along `dim`, from coordinates 0, run, 2 * run, ... on, all elements are equal; of a tile of
+  /// booleans, too.
+  bool isConstantInRuns(mlir::Value tile, size_t dim, int64_t run);
 
 private:
   AxisInfo compute(mlir::Value tile);

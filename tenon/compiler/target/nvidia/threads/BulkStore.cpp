@@ -11,6 +11,7 @@
 // own. A large tile goes in slices of a panel or more, one after the other through two buffers: what memory that saves
 // is another slot of a ring, and the first slice is on its way while the next one is computed.
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
+#include "tenon/compiler/target/nvidia/threads/Staging.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -19,11 +20,6 @@ using namespace tenon::lower;
 
 namespace tenon::nvidia {
 namespace {
-
-/// How warpgroups divide a tile: into `rows` x `columns` parts of whole rows and panels, or 1 x 1 when they do not.
-struct Parts {
-  int64_t rows = 1, columns = 1;
-};
 
 Parts partsOf(const Distribution &tile, int64_t rowDim, int64_t columnDim, int64_t groups, int64_t panelElements) {
   Parts parts;
@@ -38,23 +34,6 @@ Parts partsOf(const Distribution &tile, int64_t rowDim, int64_t columnDim, int64
       parts.columns = 2;
   }
   return parts;
-}
-
-/// How a stored tile lies in shared memory, and which of its dimensions are rows and columns there.
-struct StoredTile {
-  OperandTile tile;
-  int64_t rowDim, columnDim;
-};
-
-StoredTile stagingOf(tile::StoreOp op) {
-  ArrayRef<int64_t> shape = op.getValue().getType().getShape();
-  int64_t columnDim = *contiguousDim(op.getView()), rowDim = columnDim ? 0 : 1;
-  for (auto [d, size] : llvm::enumerate(shape))
-    if (static_cast<int64_t>(d) != columnDim && size > 1)
-      rowDim = static_cast<int64_t>(d);
-  int64_t bytes = byteSize(memoryType(llvm::cast<tile::ViewType>(op.getView().getType()).getElementType()));
-  int64_t panel = panelBytes(shape[columnDim] * bytes, /*padded=*/false);
-  return {planPanelTile(shape[rowDim], shape[columnDim], bytes, panel), rowDim, columnDim};
 }
 
 /// Shared memory beyond which a tile is stored in slices, and which the two buffers of those have together.
@@ -73,21 +52,34 @@ int64_t panelsOfSlice(const Distribution &matrix, const OperandTile &tile, int64
   return each;
 }
 
+/// Whether two operations are on the two sides of a branch.
+bool areAlternatives(Operation *a, Operation *b) {
+  for (auto branch = a->getParentOfType<scf::IfOp>(); branch; branch = branch->getParentOfType<scf::IfOp>()) {
+    Region &then = branch.getThenRegion(), &otherwise = branch.getElseRegion();
+    bool inThen = then.isAncestor(a->getParentRegion());
+    if ((inThen ? otherwise : then).isAncestor(b->getParentRegion()))
+      return true;
+  }
+  return false;
+}
+
 } // namespace
 
-/// How one store goes.
-struct ThreadEmitter::StorePlan {
-  StoredTile stored;
-  Parts parts;
-  int64_t panels;          ///< of a slice, of one part
-  int64_t slices, buffers; ///< buffers: of slices
-  int64_t sliceBytes() const { return panels * parts.columns * stored.tile.panelSize(); }
-};
+StoredTile stagingOf(Value value, Value view) {
+  ArrayRef<int64_t> shape = llvm::cast<RankedTensorType>(value.getType()).getShape();
+  int64_t columnDim = *contiguousDim(view), rowDim = columnDim ? 0 : 1;
+  for (auto [d, size] : llvm::enumerate(shape))
+    if (static_cast<int64_t>(d) != columnDim && size > 1)
+      rowDim = static_cast<int64_t>(d);
+  int64_t bytes = byteSize(memoryType(llvm::cast<tile::ViewType>(view.getType()).getElementType()));
+  int64_t panel = panelBytes(shape[columnDim] * bytes, /*padded=*/false);
+  return {planPanelTile(shape[rowDim], shape[columnDim], bytes, panel), rowDim, columnDim};
+}
 
-ThreadEmitter::StorePlan ThreadEmitter::planStore(tile::StoreOp op) {
-  StorePlan plan{stagingOf(op), {}, 0, 1, 1};
+ThreadEmitter::StorePlan ThreadEmitter::planStore(Value value, Value view) {
+  StorePlan plan{stagingOf(value, view), {}, 0, 1, 1};
   const OperandTile &tile = plan.stored.tile;
-  const Distribution &matrix = distribution(op.getValue());
+  const Distribution &matrix = distribution(value);
   plan.parts = partsOf(matrix, plan.stored.rowDim, plan.stored.columnDim, options_.threads / 128,
                        tile.panel / tile.elementBytes);
   int64_t all = tile.panels() / plan.parts.columns;
@@ -97,14 +89,38 @@ ThreadEmitter::StorePlan ThreadEmitter::planStore(tile::StoreOp op) {
   return plan;
 }
 
-/// Memory of their own: the accelerator may still read it when the threads are in the next program instance.
+/// Memory of their own: the accelerator may still read it when the threads are in the next program instance. Of two
+/// sides of a branch one runs, and they have it together.
 void ThreadEmitter::planBulkStores() {
-  kernel_.walk([&](tile::StoreOp op) {
-    if (!op->hasAttr(bulkAttr))
-      return;
-    StorePlan plan = planStore(op);
-    bulkStaging_[op] = allocateShared(plan.buffers * plan.sliceBytes(), panelAlignment);
+  SmallVector<std::pair<Operation *, StorePlan>> planned;
+  auto place = [&](Operation *op, Value value, Value view) {
+    StorePlan plan = planStore(value, view);
+    auto isLike = [&](const std::pair<Operation *, StorePlan> &other) {
+      return other.second.parts == plan.parts && other.second.slices == plan.slices &&
+             other.second.sliceBytes() == plan.sliceBytes() && areAlternatives(other.first, op);
+    };
+    if (auto same = llvm::find_if(planned, isLike); same != planned.end())
+      bulkStaging_[op] = bulkStaging_.lookup(same->first);
+    else
+      bulkStaging_[op] = {allocateShared(plan.buffers * plan.sliceBytes(), panelAlignment), newGroup()};
+    planned.emplace_back(op, plan);
+  };
+  kernel_.walk([&](Operation *op) {
+    if (auto store = llvm::dyn_cast<tile::StoreOp>(op); store && store->hasAttr(bulkAttr))
+      place(op, store.getValue(), store.getView());
+    if (auto scatter = llvm::dyn_cast<tile::ScatterOp>(op); scatter && scatter->hasAttr(stagedAttr))
+      place(op, scatter.getValue(), scatter.getView());
   });
+}
+
+/// By one thread of each group that waits for itself: the one that starts its stores.
+void ThreadEmitter::byOneOfGroup(int64_t groups, llvm::function_ref<void()> body) {
+  Value isOne = groups > 1 ? warpgroupLeader()
+                           : b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(0)).getResult();
+  auto only = b_.create<scf::IfOp>(isOne);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(only.thenBlock());
+  body();
 }
 
 /// Waits for the threads of this warpgroup; the number of a barrier is part of the instruction.
@@ -131,12 +147,12 @@ void ThreadEmitter::emitBulkStore(tile::StoreOp op) {
   Value value = op.getValue();
   const Distribution &matrix = distribution(value);
   Type element = llvm::cast<tile::ViewType>(op.getView().getType()).getElementType();
-  StorePlan plan = planStore(op);
+  StorePlan plan = planStore(value, op.getView());
   auto [tile, rowDim, columnDim] = plan.stored;
   int64_t bytes = tile.elementBytes, panel = tile.panel, rows = tile.rows;
-  int64_t staging = bulkStaging_.lookup(op);
+  auto [staging, writes] = bulkStaging_.lookup(op); // one exchange for all slices: the barriers between them are here
   Parts parts = plan.parts;
-  int64_t groups = parts.rows * parts.columns;
+  int64_t groups = plan.groups();
   SmallVector<int64_t> dims = {columnDim}, box = {panel / bytes};
   for (int64_t d = matrix.rank() - 1; d >= 0; --d)
     if (d != columnDim) {
@@ -146,15 +162,7 @@ void ThreadEmitter::emitBulkStore(tile::StoreOp op) {
   int map = tensorMap(op.getView(), dims, box, panel);
 
   Value group = b_.create<arith::ShRUIOp>(threadId_, i32(7));
-  auto byOne = [&](llvm::function_ref<void()> body) {
-    Value isOne = groups > 1 ? warpgroupLeader()
-                             : b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(0)).getResult();
-    auto only = b_.create<scf::IfOp>(isOne);
-    OpBuilder::InsertionGuard guard(b_);
-    b_.setInsertionPointToStart(only.thenBlock());
-    body();
-  };
-  int writes = newGroup(); // one for all slices: the barriers between them are here
+  auto byOne = [&](llvm::function_ref<void()> body) { byOneOfGroup(groups, body); };
   for (int64_t slice = 0; slice < plan.slices; ++slice) {
     int64_t begin = staging + slice % plan.buffers * plan.sliceBytes(), firstPanel = slice * plan.panels;
     SharedWindow window{begin, begin + plan.sliceBytes()};
@@ -164,7 +172,7 @@ void ThreadEmitter::emitBulkStore(tile::StoreOp op) {
     groupBarrier(group, groups);
     ColumnRange columns;
     if (plan.slices > 1)
-      columns = {firstPanel * panel / bytes, (firstPanel + plan.panels) * panel / bytes};
+      columns = {slice * plan.sliceColumns(), (slice + 1) * plan.sliceColumns()};
     writeMatrix(value, element, tile, begin, rowDim, columnDim, window, writes, columns);
     b_.create<FenceOp>(FenceKind::proxy_async);
     groupBarrier(group, groups);

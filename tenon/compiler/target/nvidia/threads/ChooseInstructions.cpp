@@ -175,6 +175,24 @@ bool isFromMemory(Value index) {
          (op && op->getNumRegions() == 0 && llvm::any_of(op->getOperands(), isFromMemory));
 }
 
+/// Rows of the tile, if it has one dimension of rows and one of columns and can lie in shared memory as the accelerator
+/// reads it; and if it is large enough that this is worth two barriers. 0 otherwise.
+int64_t stagedRows(ArrayRef<int64_t> shape, Value view) {
+  int64_t contiguous = *contiguousDim(view), rows = 1;
+  for (auto [d, size] : llvm::enumerate(shape)) {
+    if (static_cast<int64_t>(d) == contiguous)
+      continue;
+    if (size > 1 && rows > 1)
+      return 0;
+    rows *= size;
+  }
+  bool fits = rows >= 16 && rows <= largestBox && panelBytes(shape[contiguous] * elementBytes(view), false) != 0;
+  return fits ? rows : 0;
+}
+
+/// Whether rows end at multiples of 16 bytes, the units in which they are written.
+bool endsAligned(Value view) { return alignmentOf(view).sizes[*contiguousDim(view)] * elementBytes(view) % 16 == 0; }
+
 bool mayStore(tile::StoreOp store) {
   Value view = store.getView();
   auto kernel = store->getParentOfType<func::FuncOp>();
@@ -183,19 +201,27 @@ bool mayStore(tile::StoreOp store) {
   // The accelerator reads before the beginning of a tensor, as zeros, and does not write there.
   if (!llvm::all_of(store.getOffsets(), [](Value offset) { return isNonNegative(offset) || isFromMemory(offset); }))
     return false;
-  ArrayRef<int64_t> shape = shapeOf(store.getValue());
-  int64_t contiguous = *contiguousDim(view), rows = 1;
-  if (alignmentOf(view).sizes[contiguous] * elementBytes(view) % 16)
-    return false; // it writes units of 16 bytes, and would write the rest of the last one too
-  for (auto [d, size] : llvm::enumerate(shape)) {
-    if (static_cast<int64_t>(d) == contiguous)
-      continue;
-    if (size > 1 && rows > 1)
-      return false; // two dimensions of rows
-    rows *= size;
-  }
-  // Smaller ones are not worth two barriers.
-  return rows >= 16 && rows <= largestBox && panelBytes(shape[contiguous] * elementBytes(view), false) != 0;
+  return endsAligned(view) && stagedRows(shapeOf(store.getValue()), view);
+}
+
+/// Whether a scatter writes whole pieces of 16 bytes: rows that somebody chose or left out, contiguous columns.
+bool mayStage(tile::ScatterOp scatter, int64_t warps) {
+  Value view = scatter.getView();
+  if (!refuseView(view).empty() || !endsAligned(view))
+    return false;
+  ArrayRef<int64_t> shape = shapeOf(scatter.getValue());
+  auto contiguous = static_cast<size_t>(*contiguousDim(view));
+  int64_t rows = stagedRows(shape, view), piece = 16 / elementBytes(view);
+  // Each thread writes at least one piece of a panel's rows.
+  if (!llvm::isPowerOf2_64(static_cast<uint64_t>(rows)) ||
+      rows * panelBytes(shape[contiguous] * elementBytes(view), false) < warps * 32 * 16)
+    return false;
+  Divisibility divisibility;
+  AxisAnalysis axes(divisibility);
+  for (auto [d, index] : llvm::enumerate(scatter.getIndices()))
+    if (d == contiguous ? axes.of(index).alignedRun(d) < piece : !axes.isConstantInRuns(index, contiguous, piece))
+      return false;
+  return !scatter.getMask() || axes.isConstantInRuns(scatter.getMask(), contiguous, piece);
 }
 
 struct ChooseInstructions : PassWrapper<ChooseInstructions, OperationPass<func::FuncOp>> {
@@ -402,9 +428,11 @@ void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) 
       }
   }
   if (any && options.bulkStores)
-    kernel.walk([&](tile::StoreOp store) {
-      if (mayStore(store))
+    kernel.walk([&](Operation *op) {
+      if (auto store = llvm::dyn_cast<tile::StoreOp>(op); store && mayStore(store))
         store->setAttr(bulkAttr, b.getUnitAttr());
+      if (auto scatter = llvm::dyn_cast<tile::ScatterOp>(op); scatter && mayStage(scatter, options.warps))
+        scatter->setAttr(stagedAttr, b.getUnitAttr());
     });
 }
 

@@ -21,6 +21,9 @@ inline constexpr llvm::StringLiteral notWarpgroupAttr = "nvidia.not_warpgroup";
 /// On a tile.load or tile.store (unit): made by the tensor memory accelerator.
 inline constexpr llvm::StringLiteral bulkAttr = "nvidia.bulk";
 
+/// On a tile.scatter (unit): whole pieces of 16 bytes, written through the memory that bulk stores go through.
+inline constexpr llvm::StringLiteral stagedAttr = "nvidia.staged";
+
 /// On a tile.load (unit): made by the threads, an iteration ahead of the dots on warpgroups that read it (Ahead.cpp).
 inline constexpr llvm::StringLiteral aheadAttr = "nvidia.ahead";
 

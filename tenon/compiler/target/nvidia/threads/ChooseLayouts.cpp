@@ -403,6 +403,13 @@ private:
           give(operand, layoutOf(result.getType()));
     } else if (auto store = llvm::dyn_cast<tile::StoreOp>(op)) {
       give(store.getValueMutable(), storeLayout(store));
+    } else if (auto scatter = llvm::dyn_cast<tile::ScatterOp>(op); scatter && scatter->hasAttr(stagedAttr)) {
+      LayoutAttr pieces = attribute(piecesLayout(scatter.getValue(), scatter.getView(), options_.warps));
+      for (OpOperand &operand : op->getOpOperands())
+        if (&operand != &scatter.getValueMutable())
+          give(operand, pieces);
+      if (choice(scatter.getValue()).kind != Choice::Fixed)
+        give(scatter.getValueMutable(), memoryLayout(shapeOf(scatter.getValue())));
     } else if (auto scatter = llvm::dyn_cast<tile::ScatterOp>(op)) {
       giveAll(indexedLayout(scatter.getValue(), scatter.getIndices()));
     } else if (auto reduce = llvm::dyn_cast<tile::ReduceOp>(op)) {

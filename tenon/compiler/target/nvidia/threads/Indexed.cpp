@@ -45,6 +45,8 @@ void ThreadEmitter::emitGather(tile::GatherOp op) {
 }
 
 void ThreadEmitter::emitScatter(tile::ScatterOp op) {
+  if (op->hasAttr(stagedAttr))
+    return emitStagedScatter(op);
   const Distribution &tile = distribution(op.getValue());
   Type element = typeOf(op.getValue()).getElementType();
   Value owner = isOwner(tile);

@@ -125,11 +125,14 @@ struct InsertBarriers : PassWrapper<InsertBarriers, OperationPass<func::FuncOp>>
       } else if (llvm::isa<ClusterWaitOp>(op)) {
         pending.wait();
       } else if (llvm::isa<scf::ForOp, scf::WhileOp>(op)) {
-        Block &body = op.getRegions().back().front(); // a condition touches no shared memory
+        auto visitOnce = [&](Pending &around) {
+          for (Region &region : op.getRegions()) // a condition and what it guards
+            visit(region.front(), around);
+        };
         Pending around = pending;
-        visit(body, around);
+        visitOnce(around);
         around.join(pending);
-        visit(body, around);
+        visitOnce(around);
         pending.join(around); // the loop may run not at all
       } else if (auto branch = llvm::dyn_cast<scf::IfOp>(op)) {
         // Some threads only may take the branch: a barrier against what was before it stands in front.

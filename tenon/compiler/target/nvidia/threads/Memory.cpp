@@ -45,6 +45,20 @@ bool hasReductions(func::FuncOp kernel) {
   return kernel.walk([](tile::ReduceOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+bool hasDots(func::FuncOp kernel) {
+  return kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+/// Whether the kernel is one run through its tiles, element by element.
+bool streams(func::FuncOp kernel) {
+  return !kernel
+              .walk([&](Operation *op) {
+                bool isMore = (op->getNumRegions() && op != kernel) || llvm::isa<tile::DotOp, ConvertOp>(op);
+                return isMore ? WalkResult::interrupt() : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
 /// The bytes that one access moves, as a type.
 Type accessType(Type memory, int64_t width) { return width == 1 ? memory : VectorType::get({width}, memory); }
 
@@ -92,7 +106,9 @@ void ThreadEmitter::emitLoad(tile::LoadOp op) {
     auto [address, constant] = access.address(reg);
     // Past the tile's edge is memory of another instance, which may be writing it.
     Value mask = isWritten(op.getView()) ? both(access.mask(reg), holdsElement(tile, reg)) : access.mask(reg);
-    Value raw = loadGlobal(moved, address, constant, mask, padding);
+    // Rows that wait for a reduction are many at once, and what L2 has of them must not make room for what is written.
+    bool lasting = hasReductions(kernel_) && !hasDots(kernel_);
+    Value raw = loadGlobal(moved, address, constant, mask, padding, lasting);
     loaded_[op].push_back(raw);
     unpack(raw, element, MutableArrayRef<Value>(values).slice(reg, width.elements));
   }
@@ -101,15 +117,15 @@ void ThreadEmitter::emitLoad(tile::LoadOp op) {
 }
 
 /// What one access brought in, as registers have it. Two bf16 are the halves of a word: a shift makes an f32 of the one,
-/// a mask of the other, where taking the word apart first would cost another instruction. Not in kernels that only stream
-/// through memory: there the assembler then issues loads later than it otherwise does, which costs more.
+/// a mask of the other, where taking the word apart first would cost another instruction. Not in kernels whose registers
+/// are not limited: there the assembler then issues loads later than it otherwise does, which costs more.
 void ThreadEmitter::unpack(Value raw, Type element, MutableArrayRef<Value> values) {
   auto type = llvm::dyn_cast<VectorType>(raw.getType());
   if (!type) {
     values[0] = fromMemory(b_, raw, element);
     return;
   }
-  if (!element.isBF16() || !hasReductions(kernel_)) {
+  if (!element.isBF16() || !(hasReductions(kernel_) || streams(kernel_))) {
     for (auto [i, value] : llvm::enumerate(values))
       value = fromMemory(b_, b_.create<vector::ExtractOp>(raw, static_cast<int64_t>(i)), element);
     return;
@@ -157,12 +173,26 @@ LogicalResult ThreadEmitter::emitAgain(AgainOp op) {
   return success();
 }
 
-/// Where values are computed again so that more blocks fit on a multiprocessor, the assembler is told how many: those for
-/// which there are registers for the words that wait, and some to compute with.
+/// How many blocks are to fit on a multiprocessor, which the assembler takes for how many registers it may use: those for
+/// the words that wait, and some to compute with. Where values are computed again after a reduction, so that more blocks
+/// fit; and where a kernel only streams through memory, 16 bytes of narrow elements at once, so that loads are not put off
+/// for more blocks than that.
 void ThreadEmitter::limitRegisters() {
-  constexpr int64_t ofMultiprocessor = 65536, toComputeWith = 20, least = 40;
+  constexpr int64_t ofMultiprocessor = 65536, least = 40;
+  int64_t toComputeWith = 20;
   llvm::SmallPtrSet<Operation *, 4> loads;
   kernel_.walk([&](AgainOp again) { loads.insert(again.getValue().getDefiningOp()); });
+  if (loads.empty() && streams(kernel_)) {
+    kernel_.walk([&](tile::LoadOp load) { loads.insert(load); });
+    bool areNarrow = llvm::all_of(loads, [&](Operation *op) {
+      auto load = llvm::cast<tile::LoadOp>(op);
+      int64_t bytes = byteSize(memoryType(load.getType().getElementType()));
+      return bytes <= 2 && widthOf(load.getView(), load.getOffsets(), distribution(load)).elements * bytes == 16;
+    });
+    if (!areNarrow)
+      return;
+    toComputeWith = 28;
+  }
   int64_t words = 0;
   for (Operation *load : loads)
     for (Value raw : loaded_.lookup(load->getResult(0))) {

@@ -158,7 +158,8 @@ Registers ThreadEmitter::readFromCluster(const Staged &staged, const Distributio
     }
     Value mask = holdsElement(to, reg), address = b_.create<MapSharedOp>(b_.getI32Type(), base, rank);
     Value raw = b_.create<LoadOp>(moved, Space::cluster, address, static_cast<uint32_t>(offset), mask,
-                                  mask ? zero : Value(), DenseI64ArrayAttr(), IntegerAttr(), /*streaming=*/false);
+                                  mask ? zero : Value(), DenseI64ArrayAttr(), IntegerAttr(), /*streaming=*/false,
+                                  /*lasting=*/false);
     for (int64_t i = 0; i < width; ++i)
       values[reg + i] = fromMemory(b_, width == 1 ? raw : b_.create<vector::ExtractOp>(raw, i).getResult(),
                                    staged.element);

@@ -100,7 +100,7 @@ void ThreadEmitter::orderGlobal(Operation *op) {
   if (!access)
     return;
   if (llvm::any_of(pendingGlobal_, [&](const GlobalAccess &other) { return conflict(*access, other); }))
-    blockBarrier();
+    globalBarrier();
   pendingGlobal_.push_back(*access);
 }
 
@@ -112,7 +112,7 @@ void ThreadEmitter::orderLoop(Block &body) {
       conflicts |= llvm::any_of(pendingGlobal_, [&](const GlobalAccess &other) { return conflict(*access, other); });
   });
   if (conflicts)
-    blockBarrier();
+    globalBarrier();
 }
 
 /// An iteration comes after the one before: a barrier in front of a body whose accesses conflict with each other.
@@ -125,7 +125,19 @@ void ThreadEmitter::orderIterations(Block &body) {
   for (const GlobalAccess &a : accesses)
     for (const GlobalAccess &b : accesses)
       if ((a.isWrite || b.isWrite) && ((a.op == b.op && !commute(a.op, b.op)) || conflict(a, b)))
-        return blockBarrier();
+        return globalBarrier();
+}
+
+/// What was written before it is in memory for all threads; of bulk stores, too, whose writes are made whenever the
+/// accelerator comes to them.
+void ThreadEmitter::globalBarrier() {
+  if (!bulkStaging_.empty()) {
+    auto leader = b_.create<scf::IfOp>(warpgroupLeader());
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(leader.thenBlock());
+    b_.create<BulkWaitOp>(0, /*read=*/false);
+  }
+  blockBarrier();
 }
 
 void ThreadEmitter::blockBarrier() {

@@ -7,12 +7,14 @@
 //     bits      a b c  d  | e  f  g  h
 //
 // Pairs (2k, 2k+1) share one too, the half of its words chosen at run time; what is not known to be aligned chooses
-// among all four.
+// among all four. Registers further apart whose counters are known to differ by a multiple of 4 share the division: their
+// blocks differ by a quarter of that.
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include <array>
+#include <optional>
 
 using namespace mlir;
 
@@ -60,6 +62,49 @@ private:
   std::array<std::pair<Value, Value>, 10> keys_;
 };
 
+/// Numbers of the generator's blocks, counter / 4, of a tile's registers.
+class Blocks {
+public:
+  Blocks(ImplicitLocOpBuilder &b, const Distribution &tile, const AxisInfo &counterAxes, ArrayRef<Value> counters)
+      : b_(b), tile_(tile), axes_(counterAxes), counters_(counters) {}
+
+  Value of(int reg) {
+    for (auto [other, block] : known_)
+      if (std::optional<int64_t> apart = blocksApart(other, reg)) {
+        Value sum = b_.create<arith::AddIOp>(block, wide(*apart));
+        return b_.create<arith::AndIOp>(sum, wide(~uint64_t(0) >> 2)); // counters may pass 2^64
+      }
+    known_.emplace_back(reg, b_.create<arith::ShRUIOp>(counters_[reg], wide(2)));
+    return known_.back().second;
+  }
+
+private:
+  Value wide(int64_t value) { return b_.create<arith::ConstantIntOp>(value, 64); }
+
+  /// How many blocks after that of `first` the block of `second` is: known where both lie in one run of consecutive
+  /// counters, a multiple of 4 apart.
+  std::optional<int64_t> blocksApart(int first, int second) const {
+    std::optional<int64_t> apart;
+    for (int64_t d = 0; d < tile_.rank(); ++d) {
+      int64_t from = tile_.offset(first)[d], to = tile_.offset(second)[d];
+      if (from == to)
+        continue;
+      int64_t run = axes_.axes[d].contiguity;
+      // What a thread adds to both moves them alike, and in steps that neither of them uses: within a run if they are.
+      if (apart || to < from || from / run != to / run || (to - from) % 4 != 0)
+        return std::nullopt;
+      apart = (to - from) / 4;
+    }
+    return apart;
+  }
+
+  ImplicitLocOpBuilder &b_;
+  const Distribution &tile_;
+  const AxisInfo &axes_;
+  ArrayRef<Value> counters_;
+  SmallVector<std::pair<int, Value>, 4> known_;
+};
+
 } // namespace
 
 void ThreadEmitter::emitRandomBits(tile::RandomBitsOp op) {
@@ -73,11 +118,12 @@ void ThreadEmitter::emitRandomBits(tile::RandomBitsOp op) {
 
   Philox philox(b_, scalar(op.getSeed()));
   Registers counters = registers(op.getCounter()), bits(tile.registers());
+  Blocks blocks(b_, tile, counterAxes, counters);
   for (int first = 0; first < tile.registers(); first += group) {
     if (!tile.exists(first)) // then neither do the others
       continue;
     Value counter = counters[first];
-    std::array<Value, 4> words = philox(b_.create<arith::ShRUIOp>(counter, i64(2)));
+    std::array<Value, 4> words = philox(blocks.of(first));
     for (int reg = first; reg < first + group; ++reg) {
       if (!tile.exists(reg))
         continue;

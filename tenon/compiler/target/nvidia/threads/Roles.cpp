@@ -55,7 +55,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
       return failure();
     }
   }
-  planSchedule();
+  planSchedule(grid, rest, slice);
   planStagger();
   planInstances(grid);
   initialiseRings();
@@ -79,8 +79,13 @@ LogicalResult ThreadEmitter::emitSpecialised() {
   auto only = b_.create<scf::IfOp>(isProducer);
   b_.setInsertionPointToStart(only.thenBlock());
   auto produce = [&] {
-    for (Operation *op : rest)
+    if (schedule_ && !schedule_->lastFound)
+      handOverFindings();
+    for (Operation *op : rest) {
       emitProducer(*op, slice);
+      if (schedule_ && op == schedule_->lastFound)
+        handOverFindings();
+    }
     return success();
   };
   if (failed(emitInstances(grid, /*produces=*/true, produce)))
@@ -93,7 +98,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
   auto work = [&]() -> LogicalResult {
     pendingGlobal_.clear(); // instances are not ordered
     for (Operation *op : rest)
-      if (failed(emitInOrder(*op)))
+      if (!(schedule_ && schedule_->found.contains(op)) && failed(emitInOrder(*op)))
         return failure();
     settle();
     return success();

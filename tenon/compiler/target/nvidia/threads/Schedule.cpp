@@ -5,16 +5,24 @@
 // Blocks that stay on the device usually take every so-many-th instance. That is right while all take the same time:
 // neighbours are then at work at the same time and find what they share in the L2 cache. Where memory decides how long
 // an instance takes (the rows of an expert, say), blocks drift apart, each tile is read again and again, and some blocks
-// end early. There the instances are counted in memory instead: the thread that loads takes the next number, before it
-// begins with the instance at hand, and hands it to the threads of its block through two slots of shared memory.
+// end early. There the instances are counted in memory instead: the thread that loads takes the next number, when it has
+// started all transfers of the instance at hand, and hands instances to the threads of its block through two slots of
+// shared memory.
+//
+// It hands over more than the number: where the instance is in the grid, and the scalars that it found in memory for its
+// own addresses (which expert, from which row to which). It runs ahead of the others, so that a search costs them
+// nothing; they would begin each instance with it.
 //
 //     loading thread                                   threads that hold tiles
-//     number = block                                   number = block
-//     while number < instances:                        while number < instances:
-//       next = blocks + counter++                        the program
-//       the transfers                                    wait until full[slot];  number = numbers[slot]
-//       wait until empty[slot]                           arrive on empty[slot]
-//       numbers[slot] = next;  arrive on full[slot]
+//     number = block
+//     while number < instances:                        forever:
+//       what is found in memory                          wait until full[slot];  read slot
+//       wait until empty[slot]                           end where number >= instances
+//       slot = number, place, what was found             arrive on empty[slot]
+//       arrive on full[slot]                             the rest of the program
+//       the transfers
+//       number = blocks + counter++
+//     hand over number, as the end
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
 
@@ -75,19 +83,95 @@ void countInstances(ModuleOp module, const std::string &architecture) {
   counter->setAttr(counterAttr, b.getUnitAttr());
 }
 
-void ThreadEmitter::planSchedule() {
+/// The operation of the program's own block that an operation is in.
+static Operation *outermost(Operation *op, Block *program) { return program->findAncestorOpInBlock(*op); }
+
+/// Whether one thread can compute an operation for all: nothing but numbers, and nothing that shows.
+static bool isQuiet(Operation *op) {
+  return !op->walk([](Operation *inside) {
+              bool reads = llvm::isa<tile::LoadOp, tile::GatherOp>(inside) && !inside->hasAttr(bulkAttr);
+              bool holds = inside->getNumRegions() > 0; // speaks for what is in it
+              return reads || holds || isMemoryEffectFree(inside) ? WalkResult::advance() : WalkResult::interrupt();
+            }).wasInterrupted();
+}
+
+/// What the loading thread computes from memory before its first transfer, and what the others need of it.
+void ThreadEmitter::planFindings(ArrayRef<Operation *> program, const ProducerSlice &slice) {
+  SmallVector<Operation *> candidates;
+  llvm::DenseSet<Operation *> found;
+  for (Operation *op : program) {
+    bool transfers = op->walk([](tile::LoadOp load) {
+                         return load->hasAttr(bulkAttr) ? WalkResult::interrupt() : WalkResult::advance();
+                       }).wasInterrupted();
+    if (transfers)
+      break;
+    bool fromMemory = op->walk([&](Operation *inside) {
+                          bool is = llvm::isa<tile::LoadOp, tile::GatherOp>(inside) ||
+                                    llvm::any_of(inside->getOperands(), [&](Value operand) {
+                                      return found.contains(operand.getDefiningOp());
+                                    });
+                          return is ? WalkResult::interrupt() : WalkResult::advance();
+                        }).wasInterrupted();
+    if (fromMemory && slice.ops.contains(op) && isQuiet(op)) {
+      candidates.push_back(op);
+      found.insert(op);
+    }
+  }
+  auto isNeededBy = [&](Operation *user) {
+    bool transfers = llvm::isa<tile::LoadOp>(user) && user->hasAttr(bulkAttr);
+    return !transfers && !found.contains(outermost(user, program.front()->getBlock()));
+  };
+  auto isKnown = [&](OpResult result) { // by the loading thread, as a number
+    Operation *op = result.getOwner();
+    auto loop = llvm::dyn_cast<scf::ForOp>(op);
+    bool computed = loop ? slice.arguments.contains(loop.getRegionIterArg(result.getResultNumber()))
+                         : op->getNumRegions() == 0 || slice.arguments.contains(result);
+    return computed && result.getType().isIntOrIndex();
+  };
+  // What others need more of than the loading thread knows they compute themselves.
+  for (bool changed = true; changed;) {
+    changed = false;
+    schedule_->findings.clear();
+    for (Operation *op : candidates) {
+      if (!found.contains(op))
+        continue;
+      for (OpResult result : op->getResults()) {
+        if (llvm::none_of(result.getUsers(), isNeededBy))
+          continue;
+        schedule_->findings.push_back(result);
+        if (!isKnown(result))
+          changed |= found.erase(op);
+      }
+    }
+  }
+  for (Operation *op : candidates)
+    if (found.contains(op)) {
+      schedule_->found.insert(op);
+      schedule_->lastFound = op;
+    }
+}
+
+void ThreadEmitter::planSchedule(tile::GridOp grid, ArrayRef<Operation *> program, const ProducerSlice &slice) {
   if (options_.sharers > 1)
     return;
+  auto places = static_cast<int64_t>(grid.getNumResults());
   kernel_.walk([&](tile::WorkspaceOp op) {
     if (!op->hasAttr(counterAttr))
       return;
     schedule_.emplace();
+    schedule_->lastFound = nullptr;
     schedule_->counter = views_.find(op.getView())->second.address;
-    schedule_->numbers = allocateShared(4 * slots);
+    planFindings(program, slice);
+    schedule_->slotBytes = 8 * places + 8 * static_cast<int64_t>(1 + schedule_->findings.size());
+    schedule_->records = allocateShared(slots * schedule_->slotBytes);
     schedule_->full = allocateShared(16 * slots);
     schedule_->empty = schedule_->full + 8 * slots;
     schedule_->group = newGroup();
     remark(op.getLoc(), "program instances take different times: blocks take the next one when they are free");
+    if (!schedule_->findings.empty())
+      remark(schedule_->findings.front().getLoc(),
+             "what is found in memory here is handed over by the thread that loads; numbers for each program instance: " +
+                 std::to_string(schedule_->findings.size()));
   });
 }
 
@@ -97,52 +181,118 @@ void ThreadEmitter::initialiseSchedule() {
     return;
   for (int64_t slot = 0; slot < slots; ++slot) {
     b_.create<MbarrierInitOp>(i32(schedule_->full + 8 * slot), i32(1));
-    b_.create<MbarrierInitOp>(i32(schedule_->empty + 8 * slot), i32(options_.threads));
+    b_.create<MbarrierInitOp>(i32(schedule_->empty + 8 * slot), i32(options_.threads / 32));
+  }
+}
+
+/// The loading thread's side of a slot: the instance's number, its place and what was found for it.
+void ThreadEmitter::handOverInstance(Value number, ArrayRef<Value> rest) {
+  Value slot = schedule_->slot, begin = b_.create<arith::MulIOp>(slot, i32(schedule_->slotBytes));
+  SharedWindow window{schedule_->records, schedule_->records + slots * schedule_->slotBytes};
+  b_.create<MbarrierWaitOp>(barrierAt(schedule_->empty, slot), b_.create<arith::XOrIOp>(schedule_->phase, i32(1)));
+  storeShared(b_.create<arith::ExtUIOp>(b_.getI64Type(), number), begin, schedule_->records, {}, window,
+              schedule_->group);
+  for (auto [i, value] : llvm::enumerate(rest))
+    storeShared(value, begin, schedule_->records + 8 * static_cast<int64_t>(1 + i), {}, window, schedule_->group);
+  b_.create<MbarrierArriveOp>(barrierAt(schedule_->full, slot), /*bytes=*/Value(), /*cluster=*/false);
+}
+
+void ThreadEmitter::handOverFindings() {
+  SmallVector<Value> words(programIds_);
+  for (Value value : schedule_->findings) {
+    Value number = scalar(value);
+    if (!number.getType().isIndex() && number.getType().getIntOrFloatBitWidth() < 64)
+      number = b_.create<arith::ExtUIOp>(b_.getI64Type(), number);
+    words.push_back(toI64(number));
+  }
+  handOverInstance(schedule_->number, words);
+}
+
+/// The others' side, behind the wait.
+void ThreadEmitter::takeFindings(tile::GridOp grid, Value begin, SharedWindow window) {
+  int64_t next = schedule_->records + 8;
+  auto take = [&] {
+    next += 8;
+    return loadShared(b_.getI64Type(), begin, next - 8, {}, window, schedule_->group);
+  };
+  programIds_.clear();
+  for (Value id : grid.getIds()) {
+    programIds_.push_back(take());
+    scalars_[id] = b_.create<arith::IndexCastOp>(b_.getIndexType(), programIds_.back());
+  }
+  for (Value value : schedule_->findings) {
+    Value word = take();
+    Type type = value.getType();
+    scalars_[value] = type.isIndex() ? b_.create<arith::IndexCastOp>(type, word).getResult()
+                      : type.isInteger(64) ? word
+                                           : b_.create<arith::TruncIOp>(type, word).getResult();
   }
 }
 
 LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, const CarriedRings &carried,
                                                 bool produces, llvm::function_ref<LogicalResult()> body) {
   Type i32Type = b_.getI32Type();
-  SmallVector<Value> inits = {b_.create<BlockIdOp>(i32Type), i32(0), i32(0)};
+  SmallVector<Value> inits = {i32(0), i32(0)}; // slot and phase
+  if (produces)
+    inits.push_back(b_.create<BlockIdOp>(i32Type));
   Value blocks = b_.create<GridSizeOp>(i32Type);
   append(carried, inits);
-  SmallVector<Type> types(ValueRange(inits).getTypes());
-  SmallVector<Location> locations(types.size(), b_.getLoc());
+  SmallVector<Type> types(ValueRange(inits).getTypes()), passed = types;
+  SharedWindow window{schedule_->records, schedule_->records + slots * schedule_->slotBytes};
   auto loop = b_.create<scf::WhileOp>(types, inits);
   OpBuilder::InsertionGuard guard(b_);
-  Block *before = b_.createBlock(&loop.getBefore(), {}, types, locations);
-  b_.create<scf::ConditionOp>(
-      b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, before->getArgument(0), count), before->getArguments());
 
-  Block *after = b_.createBlock(&loop.getAfter(), {}, types, locations);
-  Value slot = after->getArgument(1), phase = after->getArgument(2), next;
-  ValueRange rest = after->getArguments().drop_front(3);
+  Block *before = b_.createBlock(&loop.getBefore(), {}, types, SmallVector<Location>(types.size(), b_.getLoc()));
+  Value slot = before->getArgument(0), phase = before->getArgument(1), number;
+  if (produces) {
+    number = before->getArgument(2);
+  } else {
+    b_.create<MbarrierWaitOp>(barrierAt(schedule_->full, slot), phase);
+    Value begin = b_.create<arith::MulIOp>(slot, i32(schedule_->slotBytes));
+    number = b_.create<arith::TruncIOp>(
+        i32Type, loadShared(b_.getI64Type(), begin, schedule_->records, {}, window, schedule_->group));
+  }
+  b_.create<scf::ConditionOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, number, count),
+                              before->getArguments());
+
+  Block *after = b_.createBlock(&loop.getAfter(), {}, passed, SmallVector<Location>(passed.size(), b_.getLoc()));
+  slot = after->getArgument(0), phase = after->getArgument(1);
+  Value next;
+  ValueRange rest = after->getArguments().drop_front(produces ? 3 : 2);
   take(carried, rest);
-  setIds(grid, groupedIds(grid, after->getArgument(0)));
-  if (produces) // asked for early, and there when it is needed
-    next = b_.create<arith::AddIOp>(
-        b_.create<AtomicOp>(i32Type, AtomicKind::add, schedule_->counter, i32(1), Value()), blocks);
+  if (produces) {
+    schedule_->slot = slot;
+    schedule_->phase = phase;
+    schedule_->number = after->getArgument(2);
+    setIds(grid, groupedIds(grid, schedule_->number));
+  } else {
+    takeFindings(grid, b_.create<arith::MulIOp>(slot, i32(schedule_->slotBytes)), window);
+    b_.create<WarpBarrierOp>();
+    Value lane = b_.create<arith::AndIOp>(threadId_, i32(31));
+    auto first = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, lane, i32(0)));
+    OpBuilder::InsertionGuard inFirst(b_);
+    b_.setInsertionPointToStart(first.thenBlock());
+    b_.create<MbarrierArriveOp>(barrierAt(schedule_->empty, slot), /*bytes=*/Value(), /*cluster=*/false);
+  }
   if (failed(body()))
     return failure();
   b_.setLoc(grid.getLoc());
-  SharedWindow window{schedule_->numbers, schedule_->numbers + 4 * slots};
-  Value place = b_.create<arith::ShLIOp>(slot, i32(2));
-  if (produces) {
-    b_.create<MbarrierWaitOp>(barrierAt(schedule_->empty, slot), b_.create<arith::XOrIOp>(phase, i32(1)));
-    storeShared(next, place, schedule_->numbers, {}, window, schedule_->group);
-    b_.create<MbarrierArriveOp>(barrierAt(schedule_->full, slot), /*bytes=*/Value(), /*cluster=*/false);
-  } else {
-    b_.create<MbarrierWaitOp>(barrierAt(schedule_->full, slot), phase);
-    next = loadShared(i32Type, place, schedule_->numbers, {}, window, schedule_->group);
-    b_.create<MbarrierArriveOp>(barrierAt(schedule_->empty, slot), /*bytes=*/Value(), /*cluster=*/false);
-  }
+  if (produces) // not before: whoever asks early takes what a neighbour would do sooner
+    next = b_.create<arith::AddIOp>(
+        b_.create<AtomicOp>(i32Type, AtomicKind::add, schedule_->counter, i32(1), Value()), blocks);
   Value wraps = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, slot, i32(slots - 1));
-  SmallVector<Value> states = {
-      next, b_.create<arith::XOrIOp>(slot, i32(1)),
-      b_.create<arith::XOrIOp>(phase, b_.create<arith::ExtUIOp>(i32Type, wraps))};
+  SmallVector<Value> states = {b_.create<arith::XOrIOp>(slot, i32(1)),
+                               b_.create<arith::XOrIOp>(phase, b_.create<arith::ExtUIOp>(i32Type, wraps))};
+  if (produces)
+    states.push_back(next);
   append(carried, states);
   b_.create<scf::YieldOp>(states);
+  if (produces) { // the end
+    b_.setInsertionPointAfter(loop);
+    schedule_->slot = loop.getResult(0);
+    schedule_->phase = loop.getResult(1);
+    handOverInstance(loop.getResult(2), {});
+  }
   return success();
 }
 

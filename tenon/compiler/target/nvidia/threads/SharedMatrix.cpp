@@ -40,6 +40,34 @@ bool isMadeOfMatrices(const Distribution &tile, int64_t rowDim, int64_t columnDi
 
 } // namespace
 
+/// Bits of a thread's and a register's coordinates do not overlap, so that sums are xors and the chunk's place is the
+/// xor of a part of the thread and a part of the register.
+ThreadEmitter::ThreadPlaces ThreadEmitter::placesIn(const OperandTile &tile, const Distribution &matrix,
+                                                    int64_t rowDim, int64_t columnDim) {
+  Value row = threadCoords(matrix)[rowDim];
+  Value column = b_.create<arith::MulIOp>(threadCoords(matrix)[columnDim], i32(tile.elementBytes));
+  Value chunk = b_.create<arith::AndIOp>(column, i32(tile.panel ? tile.panel - 16 : ~int64_t(15)));
+  Value base = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(row, i32(tile.pitch)),
+                                        b_.create<arith::AndIOp>(column, i32(15)));
+  if (tile.panel)
+    base = b_.create<arith::AddIOp>(base, panelStart(tile, column));
+  return {base, swizzled(tile, row, chunk)};
+}
+
+std::pair<Value, int64_t> ThreadEmitter::matrixPlace(const ThreadPlaces &places, const OperandTile &tile, int64_t row,
+                                                     int64_t column) {
+  int64_t byte = column * tile.elementBytes, panelOffset = 0;
+  if (tile.panel) {
+    panelOffset = byte / tile.panel * tile.panelSize();
+    byte %= tile.panel;
+  }
+  int64_t chunkOffset = (byte & ~int64_t(15)) ^ (row >> tile.swizzleShift & tile.swizzleMask) * 16;
+  Value chunk = places.chunk;
+  if (chunkOffset)
+    chunk = b_.create<arith::XOrIOp>(chunk, i32(chunkOffset));
+  return {b_.create<arith::AddIOp>(places.base, chunk), panelOffset + row * tile.pitch + byte % 16};
+}
+
 /// Every element once, as threads hold them.
 void ThreadEmitter::writeMatrix(Value value, Type element, const OperandTile &tile, int64_t begin, int64_t rowDim,
                                 int64_t columnDim, SharedWindow window, int group, ColumnRange columns, Value slot) {
@@ -49,36 +77,17 @@ void ThreadEmitter::writeMatrix(Value value, Type element, const OperandTile &ti
     return writeMatrices(value, element, tile, begin, rowDim, columnDim, window, group, columns);
   int64_t width = std::min({16 / bytes, matrix.consecutive(columnDim), tile.columns & -tile.columns});
   Type memory = memoryType(element), moved = width == 1 ? memory : VectorType::get({width}, memory);
-  // Bits of a thread's and a register's coordinates do not overlap, so that sums are xors and the chunk's place is the
-  // xor of a part of the thread and a part of the register.
-  auto swizzle = [&](int64_t row) { return (row >> tile.swizzleShift & tile.swizzleMask) * 16; };
-  Value row = threadCoords(matrix)[rowDim];
-  Value column = b_.create<arith::MulIOp>(threadCoords(matrix)[columnDim], i32(bytes));
-  Value chunk = b_.create<arith::AndIOp>(column, i32(tile.panel ? tile.panel - 16 : ~int64_t(15)));
-  chunk = swizzled(tile, row, chunk);
-  Value base = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(row, i32(tile.pitch)),
-                                        b_.create<arith::AndIOp>(column, i32(15)));
-  if (tile.panel)
-    base = b_.create<arith::AddIOp>(base, panelStart(tile, column));
+  ThreadPlaces places = placesIn(tile, matrix, rowDim, columnDim);
   if (slot)
-    base = b_.create<arith::AddIOp>(base, slot);
+    places.base = b_.create<arith::AddIOp>(places.base, slot);
   Value owner = isOwner(matrix);
   for (int reg = 0; reg < matrix.registers(); reg += static_cast<int>(width)) {
     if (!matrix.exists(reg) || !columns.contains(matrix.offset(reg)[columnDim]))
       continue;
-    int64_t rowOffset = matrix.offset(reg)[rowDim];
-    int64_t columnOffset = (matrix.offset(reg)[columnDim] - columns.begin) * bytes;
-    int64_t panelOffset = 0;
-    if (tile.panel) {
-      panelOffset = columnOffset / tile.panel * tile.panelSize();
-      columnOffset %= tile.panel;
-    }
-    int64_t chunkOffset = (columnOffset & ~int64_t(15)) ^ swizzle(rowOffset);
-    Value at = b_.create<arith::AddIOp>(
-        base, chunkOffset ? b_.create<arith::XOrIOp>(chunk, i32(chunkOffset)).getResult() : chunk);
+    const Coords &offset = matrix.offset(reg);
+    auto [at, constant] = matrixPlace(places, tile, offset[rowDim], offset[columnDim] - columns.begin);
     Value packed = packMemory(ArrayRef<Value>(registers(value)).slice(reg, width), element, moved);
-    storeShared(packed, at, begin + panelOffset + rowOffset * tile.pitch + columnOffset % 16,
-                both(holdsElement(matrix, reg), owner), window, group);
+    storeShared(packed, at, begin + constant, both(holdsElement(matrix, reg), owner), window, group);
   }
 }
 

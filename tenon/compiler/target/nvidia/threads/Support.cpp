@@ -128,9 +128,9 @@ Value ThreadEmitter::shuffle(ShuffleMode mode, Value value, Value lane) {
 
 //===--- Memory ---------------------------------------------------------------------------------------------------===//
 
-Value ThreadEmitter::loadGlobal(Type type, Value address, int64_t offset, Value mask, Value otherwise) {
+Value ThreadEmitter::loadGlobal(Type type, Value address, int64_t offset, Value mask, Value otherwise, bool lasting) {
   return b_.create<LoadOp>(type, Space::global, address, static_cast<uint32_t>(offset), mask, otherwise,
-                           DenseI64ArrayAttr(), IntegerAttr(), /*streaming=*/false);
+                           DenseI64ArrayAttr(), IntegerAttr(), /*streaming=*/false, lasting);
 }
 
 void ThreadEmitter::storeGlobal(Value value, Value address, int64_t offset, Value mask) {
@@ -159,7 +159,7 @@ Value ThreadEmitter::loadShared(Type type, Value address, int64_t offset, Value 
   Value zero = mask ? b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(type))).getResult() : Value();
   return b_.create<LoadOp>(type, Space::shared, address, static_cast<uint32_t>(offset), mask, zero,
                            b_.getDenseI64ArrayAttr({window.begin, window.end}), b_.getI32IntegerAttr(group),
-                           /*streaming=*/false);
+                           /*streaming=*/false, /*lasting=*/false);
 }
 
 void ThreadEmitter::remark(Location where, const std::string &text) {

@@ -520,10 +520,11 @@ LogicalResult ThreadEmitter::emitIf(scf::IfOp branch) {
   bool hasElse = !branch.getElseRegion().empty();
   auto lowered = b_.create<scf::IfOp>(types, scalar(branch.getCondition()), /*addThenBlock=*/true,
                                       hasElse || !rings.rings.empty());
+  SmallVector<GlobalAccess> before = pendingGlobal_, after; // either side may be the one that ran
   auto emitSide = [&](Block &from, Block &to) -> LogicalResult {
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPointToStart(&to);
-    SmallVector<GlobalAccess> before = pendingGlobal_;
+    pendingGlobal_ = before;
     ValueRange states = unchanged;
     take(rings, states);
     if (failed(emitBlock(from)))
@@ -534,7 +535,7 @@ LogicalResult ThreadEmitter::emitIf(scf::IfOp branch) {
       flatten(value, values);
     append(rings, values);
     b_.create<scf::YieldOp>(values);
-    pendingGlobal_.append(before); // the other side may be the one that ran
+    after.append(pendingGlobal_);
     return success();
   };
   if (failed(emitSide(branch.getThenRegion().front(), lowered.getThenRegion().front())))
@@ -546,6 +547,9 @@ LogicalResult ThreadEmitter::emitIf(scf::IfOp branch) {
     b_.setInsertionPointToStart(lowered.elseBlock());
     b_.create<scf::YieldOp>(unchanged);
   }
+  if (!hasElse)
+    after.append(before);
+  pendingGlobal_ = std::move(after);
   ValueRange results = lowered.getResults();
   for (Value result : branch.getResults())
     unflatten(result, results);

@@ -31,7 +31,7 @@
 /// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp
 /// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, ClusterReduce.cpp, Scan.cpp, Dot.cpp, WarpgroupDot.cpp, MatrixDot.cpp and
 /// PlainDot.cpp (dots), Pipeline.cpp (loads that run ahead of their loop), Roles.cpp and Rings.cpp (loads by a warp of
-/// their own), Schedule.cpp and ShareTail.cpp (which instances a block has), BulkStore.cpp.
+/// their own), Schedule.cpp and ShareTail.cpp (which instances a block has), BulkStore.cpp and StagedScatter.cpp.
 namespace tenon::nvidia {
 
 struct ThreadOptions {
@@ -108,6 +108,10 @@ AccessWidth accessWidth(mlir::Value view, mlir::ValueRange offsets, llvm::ArrayR
 std::optional<int64_t> unalignedWidth(mlir::Value view, llvm::ArrayRef<int64_t> shape);
 bool prefersUnaligned(tile::LoadOp load, int64_t width);
 bool prefersUnaligned(tile::StoreOp store, int64_t width);
+
+/// How threads read a staged tile (Staging.h) to write it to memory: pieces of 16 bytes, the neighbours of a panel's row
+/// beside each other; each of two warpgroups has half of the rows.
+LinearLayout piecesLayout(mlir::Value value, mlir::Value view, int64_t warps);
 
 /// Whether two views may have memory in common, as far as the launch checks it.
 bool mayOverlap(mlir::func::FuncOp kernel, mlir::Value a, mlir::Value b);
@@ -191,6 +195,7 @@ private:
   void orderGlobal(mlir::Operation *op);
   void orderLoop(mlir::Block &body);
   void orderIterations(mlir::Block &body);
+  void globalBarrier();
   void blockBarrier();
   static bool touchesGlobal(mlir::Operation &op);
   void allowNextLaunch();
@@ -289,6 +294,15 @@ private:
   /// From `begin`, and `slot` (i32) further on if there is one.
   void writeMatrix(mlir::Value value, mlir::Type element, const OperandTile &tile, int64_t begin, int64_t rowDim,
                    int64_t columnDim, SharedWindow window, int group, ColumnRange columns = {}, mlir::Value slot = {});
+  /// What a thread's number contributes to the places of its elements in a matrix, i32: a sum, and what is still to be
+  /// combined with the registers' part of the swizzle.
+  struct ThreadPlaces {
+    mlir::Value base, chunk;
+  };
+  ThreadPlaces placesIn(const OperandTile &tile, const Distribution &matrix, int64_t rowDim, int64_t columnDim);
+  /// Where the element of a register, `row` and `column` further on, lies: a number and what to add to it.
+  std::pair<mlir::Value, int64_t> matrixPlace(const ThreadPlaces &places, const OperandTile &tile, int64_t row,
+                                              int64_t column);
   mlir::Value panelStart(const OperandTile &tile, mlir::Value byte);
   /// Where a byte of a row lies in it, i32.
   mlir::Value swizzled(const OperandTile &tile, mlir::Value row, mlir::Value byte);
@@ -375,12 +389,20 @@ private:
 
   //--- Schedule.cpp: instances that blocks take when they are free ---
   struct Schedule {
-    mlir::Value counter;           ///< i64: its address
-    int64_t numbers, full, empty;  ///< in shared memory: the next instances, and the barriers of their slots
+    mlir::Value counter;                    ///< i64: its address
+    int64_t records, slotBytes, full, empty; ///< in shared memory: instances handed over, and the slots' barriers
     int group;
+    llvm::DenseSet<mlir::Operation *> found; ///< what the loading thread computes for the others
+    mlir::Operation *lastFound;             ///< null: nothing is
+    llvm::SmallVector<mlir::Value> findings; ///< and what of it they need
+    mlir::Value slot, phase, number;         ///< i32: of the instance at hand, while the loading thread's code is made
   };
-  void planSchedule();
+  void planSchedule(tile::GridOp grid, llvm::ArrayRef<mlir::Operation *> program, const ProducerSlice &slice);
+  void planFindings(llvm::ArrayRef<mlir::Operation *> program, const ProducerSlice &slice);
   void initialiseSchedule();
+  void handOverInstance(mlir::Value number, llvm::ArrayRef<mlir::Value> rest);
+  void handOverFindings();
+  void takeFindings(tile::GridOp grid, mlir::Value begin, SharedWindow window);
   mlir::LogicalResult emitTakenInstances(tile::GridOp grid, mlir::Value count, const CarriedRings &carried,
                                          bool produces, llvm::function_ref<mlir::LogicalResult()> body);
 
@@ -422,7 +444,11 @@ private:
   void emitBulkStore(tile::StoreOp op);
   void groupBarrier(mlir::Value group, int64_t groups);
   struct StorePlan;
-  StorePlan planStore(tile::StoreOp op);
+  StorePlan planStore(mlir::Value value, mlir::Value view);
+  void byOneOfGroup(int64_t groups, llvm::function_ref<void()> body);
+
+  //--- StagedScatter.cpp ---
+  void emitStagedScatter(tile::ScatterOp op);
 
   //--- Shared by the pieces (Support.cpp) ---
   mlir::Value scalar(mlir::Value value) { return scalars_.lookup(value); }
@@ -452,7 +478,7 @@ private:
   mlir::Value fromBits(mlir::Value bits, mlir::Type type);
 
   mlir::Value loadGlobal(mlir::Type type, mlir::Value address, int64_t offset, mlir::Value mask,
-                         mlir::Value otherwise);
+                         mlir::Value otherwise, bool lasting = false);
   void storeGlobal(mlir::Value value, mlir::Value address, int64_t offset, mlir::Value mask);
 
   /// Shared memory, handed out as a stack: everything allocated after mark() is free after release(mark), except what
@@ -500,7 +526,11 @@ private:
   mlir::Value isLive_;    ///< whether the instance is one of the grid's: a cluster may reach beyond; null: always
   llvm::SmallVector<mlir::Value> underWay_; ///< results of dots that no wait has covered yet
   llvm::DenseSet<mlir::Operation *> carriedDots_;
-  llvm::DenseMap<mlir::Operation *, int64_t> bulkStaging_; ///< by store
+  struct StagingMemory {
+    int64_t begin;
+    int group;
+  };
+  llvm::DenseMap<mlir::Operation *, StagingMemory> bulkStaging_; ///< by store and scatter
   llvm::DenseMap<mlir::Operation *, Staged> groupExchanges_; ///< by conversion
   mlir::Operation *staggered_ = nullptr; ///< the loop that warpgroups begin one after the other
   int64_t turns_ = 0, turnDepth_ = 0;    ///< where its barriers are, and after how many iterations the next begins

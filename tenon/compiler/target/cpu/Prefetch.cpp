@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel that goes over its rows more than once (a norm, a softmax) reads memory in its first loop only, and the
+// processor's own prefetching stops with the loop: memory rests while the other loops compute. So these bring in what
+// comes next. A tile usually follows its neighbour: the window that the next instance reads (the next iteration, where
+// an offset follows a loop) lies one extent further in the dimension whose offset changes fastest.
+//
+//     for j { s += x[i, j] }                 for j { s += x[i, j] }
+//     for j { y[i, j] = x[i, j] / s }   ->   for j { prefetch x[i + 1, j];  y[i, j] = x[i, j] / s }
+//
+// The later loops share the lines of the window evenly, so that memory has something to do in each. A kernel with one
+// loop has no use for it (the next window follows at once), nor has a window that would push out what is being worked
+// on. Nothing happens if the guess is wrong, or points past the end: a prefetch never faults.
+#include "tenon/compiler/target/cpu/Prefetch.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace tenon::cpu {
+namespace {
+
+constexpr int64_t lineBytes = 64;
+constexpr int64_t leastBytes = 1 << 10, mostBytes = 256 << 10; ///< of a window
+
+/// How fast an offset changes: 0 not at all, then with the axes of the grid, then with loops from the outermost in.
+unsigned pace(Value offset) {
+  llvm::SmallVector<Value> work = {offset};
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  unsigned fastest = 0;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (auto argument = llvm::dyn_cast<BlockArgument>(value)) {
+      auto loop = llvm::dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      unsigned depth = 4;
+      for (Operation *outer = loop; outer; outer = outer->getParentOp())
+        ++depth;
+      if (loop && argument == loop.getInductionVar())
+        fastest = std::max(fastest, depth);
+      continue;
+    }
+    Operation *op = value.getDefiningOp();
+    if (llvm::isa<tile::GridOp>(op))
+      fastest = std::max(fastest, 1 + llvm::cast<OpResult>(value).getResultNumber());
+    else if (seen.insert(op).second)
+      llvm::append_range(work, op->getOperands());
+  }
+  return fastest;
+}
+
+/// The dimension in which the next window lies; -1: none.
+int movingDim(const Prefetch::Window &window) {
+  int moving = -1;
+  unsigned fastest = 0;
+  for (auto [d, offset] : llvm::enumerate(window.op().getOffsets()))
+    if (unsigned found = pace(offset); found > fastest) {
+      fastest = found;
+      moving = static_cast<int>(d);
+    }
+  return moving;
+}
+
+/// Lines from `first` bytes on into the row of the next window in which a loop's body is, `lines` an iteration.
+struct Share {
+  int64_t first, lines;
+};
+
+void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<Value> coords, int vectorDim,
+              int moving, int64_t step, const Share &share) {
+  auto constant = [&](int64_t value) -> Value { return b.create<arith::ConstantIndexOp>(value); };
+  auto add = [&](Value x, Value y) -> Value { return x ? b.create<arith::AddIOp>(x, y).getResult() : y; };
+  ArrayRef<int64_t> shape = window.type().getShape();
+  Value offset;
+  for (auto [d, begin] : llvm::enumerate(window.offsets)) {
+    Value at = begin;
+    int dim = static_cast<int>(d);
+    if (dim != vectorDim)
+      at = add(at, coords[d]);
+    if (dim == moving)
+      at = add(at, constant(shape[d]));
+    offset = add(offset, dim == window.unitStride ? at : b.create<arith::MulIOp>(at, window.strides[d]).getResult());
+  }
+  Value bytes = b.create<arith::MulIOp>(offset, constant(window.elementBytes));
+  // The iteration's number times what it brings in; the step is a power of two, the bytes a multiple of it.
+  Value position = b.create<arith::MulIOp>(coords[vectorDim], constant(share.lines * lineBytes / step));
+  bytes = b.create<arith::AddIOp>(b.create<arith::AddIOp>(bytes, position), constant(share.first));
+  Value wide = b.create<arith::IndexCastOp>(b.getI64Type(), bytes);
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  for (int64_t line = 0; line < share.lines; ++line) {
+    Value at = b.create<LLVM::GEPOp>(pointer, b.getI8Type(), window.pointer, ValueRange{wide});
+    if (line)
+      at = b.create<LLVM::GEPOp>(pointer, b.getI8Type(), at,
+                                 ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(line * lineBytes)});
+    b.create<LLVM::Prefetch>(at, /*rw=*/0, /*hint=*/2, /*cache=*/1); // read, to L2, data
+  }
+}
+
+} // namespace
+
+void Prefetch::beginNest(Block *block, ArrayRef<int64_t> shape, int vectorDim, int64_t step) {
+  current_ = block;
+  Nest nest;
+  nest.shape.assign(shape.begin(), shape.end());
+  nest.vectorDim = vectorDim;
+  nest.step = step;
+  nests_[block].push_back(std::move(nest));
+}
+
+void Prefetch::addLoop(scf::ForOp loop, ArrayRef<Value> coords) {
+  nests_[current_].back().loops.push_back({loop.getBody(), SmallVector<Value>(coords)});
+}
+
+void Prefetch::emit(ImplicitLocOpBuilder &b) const {
+  for (const auto &[block, nests] : nests_) {
+    llvm::SmallPtrSet<Operation *, 8> seen;
+    size_t turn = 0; // windows begin with different loops
+    for (const auto &[number, nest] : llvm::enumerate(nests))
+      for (const Window &window : nest.windows) {
+        RankedTensorType type = window.type();
+        int moving = movingDim(window);
+        if (!seen.insert(window.load).second || moving < 0 || nest.vectorDim < 0 ||
+            window.unitStride != nest.vectorDim || type.getShape() != ArrayRef(nest.shape) || lineBytes % nest.step != 0)
+          continue;
+        int64_t rowBytes = type.getDimSize(nest.vectorDim) * window.elementBytes;
+        int64_t allBytes = type.getNumElements() * window.elementBytes;
+        SmallVector<const Nest *> later;
+        for (const Nest &other : llvm::drop_begin(nests, number + 1))
+          if (other.shape == nest.shape && !other.loops.empty())
+            later.push_back(&other);
+        if (later.empty() || allBytes < leastBytes || allBytes > mostBytes)
+          continue;
+        int64_t lines = rowBytes / lineBytes, iterations = type.getDimSize(nest.vectorDim) / nest.step;
+        auto sharers = std::clamp<int64_t>(lines / iterations, 1, static_cast<int64_t>(later.size()));
+        int64_t each = std::max<int64_t>(1, lines / (sharers * iterations));
+        for (int64_t i = 0; i < sharers; ++i)
+          for (const Loop &loop : later[(turn + i) % later.size()]->loops) {
+            b.setInsertionPointToStart(loop.body);
+            b.setLoc(window.load->getLoc());
+            prefetch(b, window, loop.coords, nest.vectorDim, moving, nest.step,
+                     {i * iterations * each * lineBytes, each});
+          }
+        turn += static_cast<size_t>(sharers);
+      }
+  }
+}
+
+} // namespace tenon::cpu

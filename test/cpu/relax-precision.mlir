@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is only ever seen rounded to 16 bits is marked, and a divisor that is one for the row is inverted once.
+// RUN: %lower %s | FileCheck %s
+
+// CHECK-LABEL: func.func private @instance
+// CHECK: math.exp %{{.*}} {tile.relaxed}
+// CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
+// CHECK: arith.divf %{{.*}}, %[[SCALED]] : f32
+// CHECK-NOT: arith.divf %{{.*}} : vector
+func.func @rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                %y: !tile.view<2, bf16> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %t = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x64xf32>
+  %e = math.exp %t : tensor<1x64xf32>
+  %s = tile.reduce %e dim 1 : (tensor<1x64xf32>) -> tensor<1x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  %w = tile.broadcast %s : tensor<1x1xf32> -> tensor<1x64xf32>
+  %q = arith.divf %e, %w : tensor<1x64xf32>
+  %r = tile.cast %q : tensor<1x64xf32> -> tensor<1x64xbf16>
+  tile.store %r, %y[%i, %zero] : tensor<1x64xbf16>, !tile.view<2, bf16>
+  return
+}
+
+// -----
+
+// Another shape of program, a gate in f16: the sum is marked; quotients of tiles stay quotients.
+// CHECK-LABEL: func.func private @instance
+// CHECK: math.tanh %{{[^{]*}} : vector
+// CHECK: arith.addf %{{.*}} {tile.relaxed}
+// CHECK: arith.divf %{{.*}} {tile.relaxed} : vector
+func.func @gate(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                %y: !tile.view<1, f16> {tile.unit_stride = 0 : i64}, %i: index) attributes {tile.no_overlap} {
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %t = tile.load %x[%i] : !tile.view<1, f32> -> tensor<64xf32>
+  %h = math.tanh %t : tensor<64xf32>
+  %d = arith.addf %h, %one : tensor<64xf32>
+  %g = arith.divf %d, %t : tensor<64xf32>
+  %r = tile.cast %g : tensor<64xf32> -> tensor<64xf16>
+  tile.store %r, %y[%i] : tensor<64xf16>, !tile.view<1, f16>
+  return
+}
+
+// -----
+
+// Seen as f32, or in a difference: nothing is marked.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: tile.relaxed
+// CHECK-LABEL: @tenon_run
+func.func @exact(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                 %y: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                 %z: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %i: index) attributes {tile.no_overlap} {
+  %t = tile.load %x[%i] : !tile.view<1, f32> -> tensor<64xf32>
+  %e = math.exp %t : tensor<64xf32>
+  tile.store %e, %y[%i] : tensor<64xf32>, !tile.view<1, f32>
+  %f = math.exp %e : tensor<64xf32>
+  %d = arith.subf %f, %t : tensor<64xf32>
+  %r = tile.cast %d : tensor<64xf32> -> tensor<64xbf16>
+  tile.store %r, %z[%i] : tensor<64xbf16>, !tile.view<1, bf16>
+  return
+}
