@@ -135,9 +135,26 @@ public:
     if (!found.findings.empty())
       throw Error("the simulator found in kernel " + info.name + ":\n" + found.text());
     reports.read(reported);
+    checkRestored(words);
   }
 
 private:
+  /// Workspaces that the kernel promises to leave as it found them.
+  void checkRestored(std::span<const int64_t> words) const {
+    size_t word = 0;
+    for (const auto &argument : info.arguments)
+      word += argument.isView ? 1 + 2 * argument.rank : 1;
+    for (const auto &workspace : info.workspaces) {
+      size_t bytes = workspace.elementBytes;
+      for (unsigned d = 0; d < workspace.rank; ++d)
+        bytes *= static_cast<size_t>(words[word + 1 + d]);
+      const auto *begin = reinterpret_cast<const char *>(words[word]);
+      if (workspace.initial == tile::Initial::restored && std::any_of(begin, begin + bytes, [](char c) { return c; }))
+        throw Error("kernel " + info.name + " leaves numbers in a workspace that it promises to leave zero");
+      word += 1 + 2 * workspace.rank;
+    }
+  }
+
   /// The bytes between a view's lowest and highest element.
   static void addRange(sim::SimLaunch &launch, std::span<const int64_t> words, unsigned rank, unsigned elementBytes,
                        const std::string &name, bool written) {

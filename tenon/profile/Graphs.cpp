@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 

@@ -79,14 +79,15 @@ void LaunchGraph::launch(Stream &stream) const {
   if (&gpu != &target.gpu())
     throw Error("a graph captured on " + gpu.device().str() + " cannot run on a stream of " + target.device().str());
   profile::Span span(profile::Kind::launch, "a captured graph");
+  uint64_t number = 0;
   if (span) {
-    span->launch = profile::nextLaunch();
+    number = span->launch = profile::nextLaunch();
     span->device = static_cast<int8_t>(gpu.ordinal());
     span->graph = impl_->profiled();
   }
   profile::Span submit(profile::Kind::submit, "a captured graph");
   if (submit)
-    submit->launch = span->launch;
+    submit->launch = number;
   cuda::CurrentContext current(gpu);
   gpu.check(gpu.api().cuGraphLaunch(impl_->exec, target.handle()), "launching a graph");
   target.noteLaunch("a captured graph");

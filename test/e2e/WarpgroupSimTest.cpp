@@ -125,6 +125,15 @@ TEST(WarpgroupSim, AnyNumberOfIterations) {
       expectRight(biasGelu(140, 520, k), zoo::matmul, onSim(wide, stagger));
 }
 
+/// As many rows of tiles as are walked together, and one by one: behind the last instance there is no next one.
+TEST(WarpgroupSim, WholeGroupsOfRows) {
+  LaunchOptions options = onSim({{"bm", 128}, {"bn", 64}, {"bk", 64}});
+  options.compile.warps = 4;
+  expectRight(biasGelu(1024, 64, 64), zoo::matmul, options);
+  options.compile.without = "order";
+  expectRight(biasGelu(256, 64, 64), zoo::matmul, options);
+}
+
 TEST(WarpgroupSim, AFullBlockHasNoRoomForThoseThatLoad) {
   LaunchOptions options;
   options.target = Target::sim;

@@ -124,7 +124,9 @@ Command addBench(CLI::App &app) {
     std::string name = given.front()->get_name();
     const Below &one = below.at(name);
     if (!request->kernel.empty() || request->all)
-      throw Error(fmt::format("`bench {}` has its own list of kernels: choose among them with --{}", name, one.choice));
+      throw Error(name == "launch" ? "`bench launch` measures what a launch costs, of no kernel in particular"
+                                   : fmt::format("`bench {}` has its own list of kernels: choose among them with --{}", name,
+                                                 one.choice));
     return one.run();
   };
 }

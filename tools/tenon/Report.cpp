@@ -18,9 +18,12 @@ Json argumentsGiven() {
   Json arguments = Json::array();
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string one;
-  for (bool isFirst = true; std::getline(file, one, '\0'); isFirst = false)
-    if (!isFirst)
+  for (bool isLeftOut = true; std::getline(file, one, '\0');) { // the program's name; where results go
+    bool isResults = one == "--json";
+    if (!isLeftOut && !isResults && !one.starts_with("--json="))
       arguments.push_back(one);
+    isLeftOut = isResults;
+  }
   return arguments;
 }
 

@@ -48,7 +48,7 @@ template <class A> Value<A, float> relaxedOnePlusErf(A &a, Value<A, float> x, bo
                                        [&](Value<A, float> r) { return detail::relaxedPower(a, r); });
 }
 
-/// 1 + tanh(x) in the way of onePlusTanh: 2^-17.8.
+/// 1 + tanh(x) in the way of onePlusTanh: 2^-17.9.
 template <class A> Value<A, float> relaxedOnePlusTanh(A &a, Value<A, float> x, bool halved = false) {
   Value<A, float> power = relaxedExp(a, a.mul(x, a.constant(-2.0f)));
   return a.div(a.constant(halved ? 1.0f : 2.0f), a.add(power, a.constant(1.0f)));

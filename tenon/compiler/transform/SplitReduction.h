@@ -17,7 +17,7 @@ namespace tenon {
 struct SumLoop {
   tile::GridOp grid;
   mlir::scf::ForOp loop;
-  std::string refusal; ///< why there is none, ; "": there is
+  std::string refusal; ///< why there is none; "": there is
 };
 SumLoop findSumLoop(mlir::func::FuncOp kernel);
 

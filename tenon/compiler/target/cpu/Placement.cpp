@@ -326,19 +326,22 @@ void Placement::dropIfCheap(Value value) {
   if (reason == reasons_.end())
     return;
   constexpr int tooMuch = 1000;
+  llvm::DenseMap<Value, int> known;
   std::function<int(Value)> again = [&](Value from) -> int {
     Operation *op = from.getDefiningOp();
     if (!isTile(from) || (from != value && buffered_.contains(from)))
       return 0;
     if (!op || !isPulled(op) || viewReadBy(op) || op->getBlock() != value.getParentBlock())
       return tooMuch;
+    if (auto found = known.find(from); found != known.end())
+      return found->second; // a value used twice by each of many ops would be walked exponentially often
     int cost = ownCost(op);
     for (Value operand : op->getOperands())
       cost = std::min(cost + again(operand), tooMuch);
     auto broadcast = llvm::dyn_cast<tile::BroadcastOp>(op);
     bool isOnceForMany = broadcast && llvm::cast<RankedTensorType>(broadcast.getValue().getType()).getNumElements() <
                                           llvm::cast<RankedTensorType>(from.getType()).getNumElements();
-    return isOnceForMany && cost < tooMuch ? 0 : cost;
+    return known[from] = isOnceForMany && cost < tooMuch ? 0 : cost;
   };
   if (again(value) > dropLimit)
     return;

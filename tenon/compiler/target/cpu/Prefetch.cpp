@@ -131,6 +131,8 @@ void Prefetch::emit(ImplicitLocOpBuilder &b) const {
         if (later.empty() || allBytes < leastBytes || allBytes > mostBytes)
           continue;
         int64_t lines = rowBytes / lineBytes, iterations = type.getDimSize(nest.vectorDim) / nest.step;
+        if (iterations == 0)
+          continue;
         auto sharers = std::clamp<int64_t>(lines / iterations, 1, static_cast<int64_t>(later.size()));
         int64_t each = std::max<int64_t>(1, lines / (sharers * iterations));
         for (int64_t i = 0; i < sharers; ++i)

@@ -133,7 +133,10 @@ struct InsertBarriers : PassWrapper<InsertBarriers, OperationPass<func::FuncOp>>
         visitOnce(around);
         around.join(pending);
         visitOnce(around);
-        pending.join(around); // the loop may run not at all
+        around.join(pending); // the loop may run not at all
+        if (llvm::isa<scf::WhileOp>(op)) // and its condition is what runs last
+          visit(op.getRegion(0).front(), around);
+        pending = around;
       } else if (auto branch = llvm::dyn_cast<scf::IfOp>(op)) {
         // Some threads only may take the branch: a barrier against what was before it stands in front.
         bool conflicts = false;

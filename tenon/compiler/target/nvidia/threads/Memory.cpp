@@ -99,6 +99,8 @@ void ThreadEmitter::emitLoad(tile::LoadOp op) {
   Value padding = paddingOf(op);
   if (width.elements > 1)
     padding = b_.create<vector::SplatOp>(moved, padding);
+  // Rows that wait for a reduction are many at once, and what L2 has of them must not make room for what is written.
+  bool lasting = hasReductions(kernel_) && !hasDots(kernel_);
   Registers values(tile.registers());
   for (int reg = 0; reg < tile.registers(); reg += static_cast<int>(width.elements)) {
     if (!tile.exists(reg))
@@ -106,8 +108,6 @@ void ThreadEmitter::emitLoad(tile::LoadOp op) {
     auto [address, constant] = access.address(reg);
     // Past the tile's edge is memory of another instance, which may be writing it.
     Value mask = isWritten(op.getView()) ? both(access.mask(reg), holdsElement(tile, reg)) : access.mask(reg);
-    // Rows that wait for a reduction are many at once, and what L2 has of them must not make room for what is written.
-    bool lasting = hasReductions(kernel_) && !hasDots(kernel_);
     Value raw = loadGlobal(moved, address, constant, mask, padding, lasting);
     loaded_[op].push_back(raw);
     unpack(raw, element, MutableArrayRef<Value>(values).slice(reg, width.elements));

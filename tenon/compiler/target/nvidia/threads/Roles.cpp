@@ -48,10 +48,17 @@ LogicalResult ThreadEmitter::emitSpecialised() {
   Block &program = kernel_.getBody().front();
   tile::GridOp grid;
   SmallVector<Operation *> rest;
+  bool waited = false;
   for (Operation &op : program.without_terminator()) {
     if (grid) {
       rest.push_back(&op);
-    } else if (!(grid = llvm::dyn_cast<tile::GridOp>(op)) && failed(emitOp(op))) {
+      continue;
+    }
+    if (!waited && touchesGlobal(op)) {
+      awaitEarlierLaunches();
+      waited = true;
+    }
+    if (!(grid = llvm::dyn_cast<tile::GridOp>(op)) && failed(emitOp(op))) {
       return failure();
     }
   }
@@ -59,7 +66,8 @@ LogicalResult ThreadEmitter::emitSpecialised() {
   planStagger();
   planInstances(grid);
   initialiseRings();
-  awaitEarlierLaunches();
+  if (!waited)
+    awaitEarlierLaunches();
 
   int64_t workers = options_.threads, threads = workers + producerThreads, entry = registersAtEntry(threads);
   int64_t forWorkers = (entry * threads - producerRegisters * producerThreads) / workers / 8 * 8;
@@ -215,6 +223,7 @@ SmallVector<Value> ThreadEmitter::groupedIds(tile::GridOp grid, Value number) {
     auto [group, inGroup] = divide(number, b_.create<arith::MulIOp>(columns, together));
     Value first = b_.create<arith::MulIOp>(group, together);
     Value height = b_.create<arith::MinUIOp>(b_.create<arith::SubIOp>(rows, first), together);
+    height = b_.create<arith::MaxUIOp>(height, i32(1)); // of a number past the last, which nobody asks for
     auto [column, row] = divide(inGroup, height);
     ids = {b_.create<arith::AddIOp>(first, row), column};
     if (rank == 3)

@@ -237,7 +237,7 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
     inits.push_back(b_.create<BlockIdOp>(i32Type));
   Value blocks = b_.create<GridSizeOp>(i32Type);
   append(carried, inits);
-  SmallVector<Type> types(ValueRange(inits).getTypes()), passed = types;
+  SmallVector<Type> types(ValueRange(inits).getTypes());
   SharedWindow window{schedule_->records, schedule_->records + slots * schedule_->slotBytes};
   auto loop = b_.create<scf::WhileOp>(types, inits);
   OpBuilder::InsertionGuard guard(b_);
@@ -255,7 +255,7 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
   b_.create<scf::ConditionOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, number, count),
                               before->getArguments());
 
-  Block *after = b_.createBlock(&loop.getAfter(), {}, passed, SmallVector<Location>(passed.size(), b_.getLoc()));
+  Block *after = b_.createBlock(&loop.getAfter(), {}, types, SmallVector<Location>(types.size(), b_.getLoc()));
   slot = after->getArgument(0), phase = after->getArgument(1);
   Value next;
   ValueRange rest = after->getArguments().drop_front(produces ? 3 : 2);

@@ -27,7 +27,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -37,10 +36,12 @@ namespace {
 
 /// Pieces that the workspace has room for.
 constexpr int64_t slots = 384;
-/// An instance has at most one span more than this: whoever adds them up reads all of them.
+/// An instance has about one span more than this at most: whoever adds them up reads all of them.
 constexpr int64_t spansPerInstance = 3;
 /// Iterations that a block must be spared. To write a piece and read the others takes about as long as these.
 constexpr int64_t leastGain = 8;
+/// Iterations of a loop that is shared: those of all shared instances are counted in 32 bits.
+constexpr int64_t mostIterations = (int64_t(1) << 31) / slots;
 /// What a slot has room for at least, where some threads hold the same elements.
 constexpr int64_t leastElements = 16384;
 
@@ -164,13 +165,16 @@ std::unique_ptr<Pass> createShareTailPass() { return std::make_unique<ShareTail>
 /// as there are. Returns where the loop ends: behind its last piece.
 Value ThreadEmitter::planTail(Value count, Value first, Value step) {
   kernel_.walk([&](ShareOp op) { tail_.emplace().op = op; });
-  if (!tail_)
+  if (!tail_ || schedule_) { // blocks that take instances when they are free end together as it is
+    tail_.reset();
     return count;
+  }
   Tail &tail = *tail_;
   auto least = [&](Value a, Value b) -> Value { return b_.create<arith::MinUIOp>(a, b); };
   tail.block = first;
   tail.blocks = step;
-  tail.iterations = b_.create<arith::TruncIOp>(b_.getI32Type(), toI64(scalar(tail.op.getIterations())));
+  Value iterations = toI64(scalar(tail.op.getIterations()));
+  tail.iterations = b_.create<arith::TruncIOp>(b_.getI32Type(), iterations);
   Value instances = b_.create<arith::RemUIOp>(count, step);
   Value spans = least(least(step, b_.create<arith::MulIOp>(instances, i32(spansPerInstance))),
                       i32(slots / 2 / options_.sharers));
@@ -181,6 +185,7 @@ Value ThreadEmitter::planTail(Value count, Value first, Value step) {
   auto below = [&](Value a, Value b) -> Value { return b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, a, b); };
   Value pays = below(b_.create<arith::AddIOp>(tail.length, i32(leastGain)), tail.iterations);
   pays = both(pays, below(instances, spans)); // neither none nor more than there is room for
+  pays = both(pays, below(iterations, i64(mostIterations)));
   tail.whole = b_.create<arith::SelectOp>(pays, b_.create<arith::SubIOp>(count, instances), count);
   Value takesPart = both(pays, below(first, spans));
   auto end = b_.create<scf::IfOp>(b_.getI32Type(), takesPart, /*withElseRegion=*/true);
@@ -254,8 +259,11 @@ void ThreadEmitter::emitShare(ShareOp op) {
     parts = b_.create<arith::SelectOp>(isLive_, parts, i32(1)); // what nobody stores is not added up
   }
   for (auto [result, value] : llvm::zip(op.getResults(), piece))
-    scalars_[result] =
-        value ? b_.create<arith::IndexCastUIOp>(b_.getIndexType(), value).getResult() : scalar(op.getIterations());
+    if (value)
+      scalars_[result] = b_.create<arith::IndexCastUIOp>(b_.getIndexType(), value);
+  Value all = scalar(op.getIterations()); // more, maybe, than 32 bits count
+  Value isPiece = tail_ ? b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, tail_->piece[3], i32(1)).getResult() : Value();
+  scalars_[op.getEnd()] = isPiece ? b_.create<arith::SelectOp>(isPiece, scalar(op.getEnd()), all).getResult() : all;
 }
 
 //===--- Adding up ----------------------------------------------------------------------------------------------===//
@@ -295,7 +303,8 @@ LogicalResult ThreadEmitter::emitCombine(CombineOp op) {
   b_.setInsertionPointToStart(whole.elseBlock());
   auto vector = VectorType::get({width}, mine.front().getType());
   Value room = views_.find(op.getPieces())->second.address;
-  room = b_.create<arith::AddIOp>(room, b_.create<arith::ExtUIOp>(b_.getI64Type(), b_.create<arith::ShLIOp>(threadId_, i32(4))));
+  Value mineAt = b_.create<arith::ShLIOp>(threadId_, i32(4));
+  room = b_.create<arith::AddIOp>(room, b_.create<arith::ExtUIOp>(b_.getI64Type(), mineAt));
   // The pieces of an instance follow each other; those of the blocks of a cluster lie between.
   auto placeOf = [&](Value number) -> Value {
     Value at = b_.create<arith::AddIOp>(slot, b_.create<arith::MulIOp>(number, i32(options_.sharers)));
