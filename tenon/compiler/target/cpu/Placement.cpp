@@ -323,7 +323,8 @@ void Placement::visitBlock(Block &block) {
 void Placement::dropIfCheap(Value value) {
   constexpr int dropLimit = 3;
   auto *reason = llvm::find_if(reasons_, [&](const auto &one) { return one.first == value && one.second == neededAgain; });
-  if (reason == reasons_.end())
+  bool isKeptAnyway = llvm::any_of(reasons_, [&](const auto &one) { return one.first == value && one.second != neededAgain; });
+  if (reason == reasons_.end() || isKeptAnyway)
     return;
   constexpr int tooMuch = 1000;
   llvm::DenseMap<Value, int> known;
