@@ -12,6 +12,7 @@
 #include "tenon/runtime/cuda/CudaStream.h"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -226,9 +227,24 @@ void captureInto(cuda::Capture &capture, const std::shared_ptr<Executable> &exec
   }
 }
 
+/// For profiles: tells of a launch that ends in an exception.
+class FailureMark {
+public:
+  explicit FailureMark(profile::Span &span) : span_(span), before_(span ? std::uncaught_exceptions() : 0) {}
+  ~FailureMark() {
+    if (span_ && std::uncaught_exceptions() > before_)
+      span_.explain(ProfileEvent::failed);
+  }
+
+private:
+  profile::Span &span_;
+  int before_;
+};
+
 /// A launch of tensors that are where it runs. What was launched stays in the cache.
 const Executable &launchOn(Device device, const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
   profile::Span span(profile::Kind::launch, kernel.name());
+  FailureMark mark(span);
   int ordinal = device.isCuda() ? device.ordinal : options.compile.device;
   KernelCache &cache = KernelCache::of(kernel);
   Binding binding(kernel, cache.signature, arguments, options, ordinal, jit::isGpu(options.target));

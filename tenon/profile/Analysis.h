@@ -24,7 +24,7 @@ struct Launch {
   int64_t apart;     ///< ns of compilations and waits inside it
   int64_t graph = 0; ///< ns that the kernels of a graph ran, where this launched one
 };
-/// Without those that were captured into a graph, which ran nothing.
+/// Without those that were captured into a graph or refused, which ran nothing.
 std::vector<Launch> launchesOf(const ProfileData &data, const Nesting &nesting);
 
 std::string placeOf(const ProfileEvent &event); ///< "cpu", "cuda:0"

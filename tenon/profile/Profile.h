@@ -23,6 +23,7 @@ struct ProfileEvent {
   enum class Kind : uint8_t { launch, submit, run, compile, phase, copy, fill, synchronize, range };
   static constexpr std::string_view ofGraph = "of a graph"; ///< the detail of a run that a graph made, not a launch
   static constexpr std::string_view captured = "captured into a graph"; ///< of a launch that ran nothing
+  static constexpr std::string_view failed = "failed"; ///< of a launch that was refused, or ended in an error
   struct Memory {
     uint64_t address = 0, bytes = 0;
     bool written = false;

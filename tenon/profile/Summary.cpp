@@ -51,7 +51,8 @@ std::vector<Launch> launchesOf(const ProfileData &data, const Nesting &nesting) 
   std::vector<Launch> launches;
   std::unordered_map<uint64_t, size_t> byNumber;
   for (size_t i = 0; i < data.events.size(); ++i)
-    if (data.events[i].kind == Kind::launch && data.events[i].detail != ProfileEvent::captured) {
+    if (data.events[i].kind == Kind::launch && data.events[i].detail != ProfileEvent::captured &&
+        data.events[i].detail != ProfileEvent::failed) {
       byNumber[data.events[i].launch] = launches.size();
       launches.push_back({i, Nesting::none, 0});
     }

@@ -30,7 +30,7 @@ ScratchFolder::~ScratchFolder() {
 }
 
 int runProgram(const std::vector<std::string> &program,
-               const std::vector<std::pair<std::string, std::string>> &environment) {
+               const std::vector<std::pair<std::string, std::string>> &environment, bool toStandardError) {
   int failure[2]; // tells why the program could not be started; closed by exec
   if (::pipe2(failure, O_CLOEXEC) != 0)
     throw Error(fmt::format("cannot start '{}': {}", program[0], std::strerror(errno)));
@@ -48,6 +48,8 @@ int runProgram(const std::vector<std::string> &program,
       limit.rlim_cur = limit.rlim_max;
       ::setrlimit(RLIMIT_DATA, &limit);
     }
+    if (toStandardError)
+      ::dup2(STDERR_FILENO, STDOUT_FILENO);
     ::execvp(words[0], words.data());
     int error = errno;
     [[maybe_unused]] ssize_t written = ::write(failure[1], &error, sizeof error);

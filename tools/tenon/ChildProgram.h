@@ -22,9 +22,10 @@ private:
 };
 
 /// Runs a program to its end, without this command's own limit on memory; its exit status, 128 and the signal's number
-/// where one ended it. Variables with an empty value are taken out of its environment.
+/// where one ended it. Variables with an empty value are taken out of its environment. `toStandardError`: what it prints
+/// goes there, since the standard output is for this command's results alone.
 int runProgram(const std::vector<std::string> &program,
-               const std::vector<std::pair<std::string, std::string>> &environment);
+               const std::vector<std::pair<std::string, std::string>> &environment, bool toStandardError = false);
 
 std::string textOf(const std::filesystem::path &file);
 

@@ -234,7 +234,7 @@ int profileProgram(const ProfileRequest &request) {
   int status = 0;
   if (request.read.empty()) {
     ScratchFolder folder;
-    status = runProgram(request.program, {{"TENON_PROFILE", folder.path() + "/trace-%p.json"}});
+    status = runProgram(request.program, {{"TENON_PROFILE", folder.path() + "/trace-%p.json"}}, report.quiet());
     size_t processes = 0;
     text = largestTrace(folder.path(), processes);
     if (text.empty())

@@ -143,9 +143,17 @@ TEST_F(ProfileTest, ALaunchThatFailsIsNoRun) {
   });
   Profile profile;
   EXPECT_THROW(launch(picky, {Tensor::zeros(DType::f32, {65})}), Error);
+  launch(picky, {Tensor::zeros(DType::f32, {64})});
   const ProfileData &data = profile.stop();
-  EXPECT_EQ(eventsOf(data, Kind::launch).size(), 1u);
-  EXPECT_TRUE(eventsOf(data, Kind::run).empty());
+  auto launches = eventsOf(data, Kind::launch);
+  ASSERT_EQ(launches.size(), 2u);
+  EXPECT_EQ(launches[0]->detail, "failed");
+  EXPECT_EQ(launches[1]->detail, "");
+  EXPECT_EQ(eventsOf(data, Kind::run).size(), 1u);
+  ProfileSummary summary = summarize(data);
+  ASSERT_EQ(summary.kernels.size(), 1u);
+  EXPECT_EQ(summary.kernels[0].calls, 1u) << "what was refused is no call";
+  EXPECT_EQ(summary.kernels[0].bytes, 512);
 }
 
 TEST_F(ProfileTest, OnAStreamTheRunIsTheStreams) {
