@@ -58,7 +58,7 @@ TEST(CompileCost, DoesNotGrowWithTheTile) {
   Tensor x = Tensor::zeros(f32, {2, 4}), y = Tensor::zeros(f32, {2, 4});
   long small = linesOf(rowKernel, {x, y}, {{"cols", 1024}}), large = linesOf(rowKernel, {x, y}, {{"cols", 131072}});
   EXPECT_GT(small, 50);
-  EXPECT_EQ(small, large);
+  EXPECT_LE(large, small); // without what brings in the next window, which is for windows that caches hold
 
   Tensor m = Tensor::zeros(f32, {8, 8});
   // A constant more or less: numbers of blocks may be equal to others that are there.

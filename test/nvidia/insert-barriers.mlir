@@ -105,10 +105,6 @@ func.func @around(%p: i32, %v: f32, %n: index) attributes {nvidia.threads = 128 
 // CHECK: } do {
 // CHECK-NEXT: nvidia.barrier 128
 // CHECK-NEXT: nvidia.store shared
-// CHECK-NEXT: nvidia.barrier 128
-// CHECK-NEXT: }
-// CHECK-NEXT: nvidia.barrier 128
-// CHECK-NEXT: nvidia.store shared
 func.func @condition(%p: i32, %v: f32) attributes {nvidia.threads = 128 : i64} {
   scf.while : () -> () {
     %r = nvidia.load shared %p {group = 0 : i32, window = array<i64: 0, 512>} : i32 -> f32
@@ -116,7 +112,27 @@ func.func @condition(%p: i32, %v: f32) attributes {nvidia.threads = 128 : i64} {
     scf.condition(%go)
   } do {
     nvidia.store shared %v, %p {group = 1 : i32, window = array<i64: 0, 512>} : f32, i32
-    nvidia.barrier 0, 128
+    scf.yield
+  }
+  return
+}
+
+// And is what runs last: a barrier at the end of the body does not order it before what comes behind the loop.
+// CHECK-LABEL: @behind
+// CHECK: scf.while
+// CHECK: nvidia.load shared
+// CHECK: } do {
+// CHECK: nvidia.barrier 128
+// CHECK: }
+// CHECK-NEXT: nvidia.barrier 128
+// CHECK-NEXT: nvidia.store shared
+func.func @behind(%p: i32, %v: f32) attributes {nvidia.threads = 128 : i64} {
+  scf.while : () -> () {
+    %r = nvidia.load shared %p {group = 0 : i32, window = array<i64: 0, 512>} : i32 -> f32
+    %go = arith.cmpf olt, %r, %v : f32
+    scf.condition(%go)
+  } do {
+    nvidia.barrier 128
     scf.yield
   }
   nvidia.store shared %v, %p {group = 2 : i32, window = array<i64: 0, 512>} : f32, i32

@@ -114,16 +114,24 @@ void addRoof(Json &out, const ResultRow &row, double flops, double bytes, const 
   out["boundBy"] = byMemory >= byWork ? "memory" : "arithmetic";
 }
 
+/// The ratio that was taken within pairs, if there is one; its median is not the medians' ratio.
+std::optional<double> pairedRatio(const Json &from, const char *field) {
+  auto found = from.find(field);
+  if (found == from.end() || !found->is_object() || !found->contains("median") || !(*found)["median"].is_number())
+    return std::nullopt;
+  return (*found)["median"].get<double>();
+}
+
 Json peersOf(const ResultRow &row, Json &best) {
   Json peers = Json::array();
   auto add = [&](const std::string &name, const char *kind, const std::string &status,
-                 const std::optional<Estimate> &seconds) {
+                 const std::optional<Estimate> &seconds, std::optional<double> paired) {
     Json peer = {{"name", name}, {"kind", kind}, {"status", status}, {"seconds", nullptr}};
     if (seconds && row.seconds) {
       peer["seconds"] = toJson(*seconds);
-      double ratio = seconds->median / row.seconds->median;
+      double ratio = paired.value_or(seconds->median / row.seconds->median);
       peer["ratio"] = ratio;
-      bool counts = std::string_view(kind) == "peer" && !isYardstick(name);
+      bool counts = std::string_view(kind) == "peer" && !isYardstick(name) && !name.starts_with("tenon ");
       if (counts && (best.is_null() || ratio < best["ratio"].get<double>()))
         best = {{"name", name}, {"ratio", ratio}};
     }
@@ -131,14 +139,15 @@ Json peersOf(const ResultRow &row, Json &best) {
   };
   if (row.json.contains("plain_loop"))
     if (auto seconds = estimateIn(row.json["plain_loop"]))
-      add("plain loop", "plain", "measured", seconds);
+      add("plain loop", "plain", "measured", seconds, pairedRatio(row.json, "speed_up"));
   if (row.json.contains("peers") && row.json["peers"].is_object())
     for (const auto &[name, peer] : row.json["peers"].items()) {
       std::string status = textIn(peer, "status");
       if (status == "not asked" || status == "none")
         continue;
       auto time = peer.find("time");
-      add(name, "peer", status, time != peer.end() ? estimateIn(*time) : std::nullopt);
+      add(name, "peer", status, time != peer.end() ? estimateIn(*time) : std::nullopt,
+          pairedRatio(peer, "ratio"));
     }
   return peers;
 }
