@@ -192,11 +192,11 @@ std::string whyImpossible(double seconds, double flops, double bytes, const std:
     return "";
   auto peak = peaks.flopsPerSecond.find(dtype);
   if (peak != peaks.flopsPerSecond.end() && peak->second > 0 && flops / seconds > slack * peak->second)
-    return "impossible: " + number(flops / seconds / 1e12) + " TFLOP/s is more than the machine's peak of " +
-           number(peak->second / 1e12) + " in " + dtype;
+    return number(flops / seconds / 1e12) + " TFLOP/s is more than the machine's peak of " + number(peak->second / 1e12) +
+           " TFLOP/s in " + dtype;
   if (peaks.bytesPerSecond > 0 && bytes > peaks.cacheBytes && bytes / seconds > slack * peaks.bytesPerSecond)
-    return "impossible: " + number(bytes / seconds / 1e9) + " GB/s is more than the machine's peak of " +
-           number(peaks.bytesPerSecond / 1e9);
+    return number(bytes / seconds / 1e9) + " GB/s is more than the machine's peak of " +
+           number(peaks.bytesPerSecond / 1e9) + " GB/s";
   return "";
 }
 

@@ -2,29 +2,15 @@
 //
 // What does not come in whole tiles, in the simulator, which watches every access: rows that begin at addresses which are
 // no multiples of 16 bytes, and program instances that take different times.
-#include "LangSupport.h"
-
-#include "tenon/kernels/Problems.h"
+#include "SimSupport.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
 
-LaunchOptions onSimulator(Params params, int warps = 4) {
-  LaunchOptions options;
-  options.target = Target::sim;
-  options.params = std::move(params);
-  options.compile.warps = warps;
-  return options;
-}
-
-std::string remarksOf(const Kernel &kernel, const Problem &problem, LaunchOptions options) {
-  options.params.insert(problem.params.begin(), problem.params.end());
-  std::string all;
-  for (const std::string &remark : prepare(kernel, problem.arguments, options).remarks)
-    all += remark + "\n";
-  return all;
+std::string remarksOf(const Kernel &kernel, const Problem &problem, const LaunchOptions &options) {
+  return test::remarksOf(kernel, problem.arguments, withParamsOf(problem, options));
 }
 
 void expectRight(const Problem &problem, const Kernel &kernel, const LaunchOptions &options) {

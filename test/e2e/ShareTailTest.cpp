@@ -2,12 +2,9 @@
 //
 // The last program instances, made by all blocks together, in the simulator: it has room for three blocks, so that 16
 // tiles are five rounds and one tile that three blocks share, and it watches for races between those.
-#include "LangSupport.h"
-
-#include "tenon/kernels/Problems.h"
+#include "SimSupport.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 using namespace tenon;
 using namespace tenon::test;
@@ -15,10 +12,7 @@ using namespace tenon::test;
 namespace {
 
 LaunchOptions sharing(Params params, int cluster = 0) {
-  LaunchOptions options;
-  options.target = Target::sim;
-  options.params = std::move(params);
-  options.compile.warps = 4;
+  LaunchOptions options = onSimulator(std::move(params));
   options.compile.cluster = cluster;
   options.compile.shareTail = true;
   return options;
@@ -26,18 +20,8 @@ LaunchOptions sharing(Params params, int cluster = 0) {
 
 const Params small = {{"bm", 64}, {"bn", 64}, {"bk", 32}};
 
-std::string remarksOf(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
-  std::string all;
-  for (const std::string &remark : prepare(kernel, arguments, options).remarks)
-    all += remark + "\n";
-  return all;
-}
-
 void expectRight(const Problem &problem, const Kernel &kernel, LaunchOptions options) {
-  Params chosen = options.params;
-  options.params = problem.params;
-  for (const auto &[name, value] : chosen)
-    options.params[name] = value;
+  options = withParamsOf(problem, std::move(options));
   expectParts(remarksOf(kernel, problem.arguments, options), {"the last program instances are shared by all blocks"});
   Verdict verdict = verify(problem, kernel, options); // which finds counters that are not zero again, too
   EXPECT_TRUE(verdict.passed) << problem.label << ", clusters of " << options.compile.cluster << ": " << verdict.reason;
@@ -103,14 +87,11 @@ TEST(ShareTail, Integers) {
 /// The result does not depend on who is last.
 TEST(ShareTail, ThreadsInAnyOrder) {
   Problem problem = product(128, 64, 1280);
-  LaunchOptions options = sharing(problem.params);
-  for (const auto &[name, value] : small)
-    options.params[name] = value;
+  LaunchOptions options = withParamsOf(problem, sharing(small));
   std::vector<double> expected;
   for (int seed : {1, 2, 3, 4}) {
-    ::setenv("TENON_SIM_SEED", std::to_string(seed).c_str(), 1);
+    SimulatorSeed set(seed);
     launch(zoo::matmul, problem.arguments, options);
-    ::unsetenv("TENON_SIM_SEED");
     std::vector<double> got = valuesOf<double>(problem.arguments[3].tensor());
     if (expected.empty())
       expected = got;

@@ -3,11 +3,8 @@
 // Loops that several program instances share: the same kernel gives the same as without, whatever the number of parts,
 // the length of the loop and what comes after it. In the simulator, which watches that whoever adds the parts up was
 // told of them, and runs fewer blocks than there are instances where blocks are persistent.
-#include "LangSupport.h"
+#include "SimSupport.h"
 
-#include "tenon/kernels/Problems.h"
-
-#include <cstdlib>
 
 using namespace tenon;
 using namespace tenon::test;
@@ -27,13 +24,6 @@ void expectRight(const Problem &problem, const Kernel &kernel, const LaunchOptio
   Verdict verdict = verify(problem, kernel, options);
   EXPECT_TRUE(verdict.passed) << problem.label << ", split in " << options.compile.split << " on "
                               << options.compile.gpu << ": " << verdict.reason;
-}
-
-std::string remarksOf(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
-  std::string all;
-  for (const std::string &remark : prepare(kernel, arguments, options).remarks)
-    all += remark + "\n";
-  return all;
 }
 
 std::vector<std::byte> outputOf(const Problem &problem, const Kernel &kernel, LaunchOptions options) {
@@ -92,11 +82,10 @@ TEST(Split, GivesTheSameBitsInEveryRun) {
   for (const Params &tiles : {smallTiles, warpgroupTiles}) {
     Problem problem = zoo::matmulProblem({.m = 64, .n = 128, .k = 320, .transposedB = true, .output = f32}, bf16, 3);
     std::vector<std::byte> first = outputOf(problem, zoo::matmul, splitIn(3, tiles));
-    for (const char *seed : {"0", "1", "2", "3"}) {
-      ::setenv("TENON_SIM_SEED", seed, 1);
+    for (int seed : {0, 1, 2, 3}) {
+      SimulatorSeed set(seed);
       EXPECT_EQ(outputOf(problem, zoo::matmul, splitIn(3, tiles)), first) << "seed " << seed;
     }
-    ::unsetenv("TENON_SIM_SEED");
   }
 }
 

@@ -2,11 +2,8 @@
 //
 // Results of dots on warpgroups that are scattered in whole pieces of 16 bytes: through the memory of bulk stores, in the
 // simulator, which watches for races.
-#include "LangSupport.h"
+#include "SimSupport.h"
 
-#include "tenon/kernels/Problems.h"
-
-#include <cstdlib>
 #include <numeric>
 #include <random>
 
@@ -16,19 +13,9 @@ using namespace tenon::test;
 namespace {
 
 LaunchOptions onSim(Params params, int warps, std::string without = "") {
-  LaunchOptions options;
-  options.target = Target::sim;
-  options.params = std::move(params);
-  options.compile.warps = warps;
+  LaunchOptions options = onSimulator(std::move(params), warps);
   options.compile.without = std::move(without);
   return options;
-}
-
-std::string remarksOf(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
-  std::string all;
-  for (const std::string &remark : prepare(kernel, arguments, options).remarks)
-    all += remark + "\n";
-  return all;
 }
 
 /// Small whole numbers, of which every sum is exact.
@@ -65,7 +52,7 @@ struct Dealt {
     setValues(to, rows);
   }
   Arguments arguments() const { return {a, b, to, wanted, c}; }
-  void expectRight(const LaunchOptions &options, const char *what) {
+  void expectRight(const LaunchOptions &options, const std::string &what) {
     c.fill(-100);
     launch(dealt, arguments(), options);
     Tensor expected = Tensor::zeros(c.dtype(), {c.size(0), c.size(1)});
@@ -107,10 +94,9 @@ TEST(StagedScatter, RowsThatAreDealtOut) {
 
 TEST(StagedScatter, ThreadsInAnyOrder) {
   Dealt problem(bf16, 300, 264, 64);
-  for (const char *seed : {"1", "2", "3"}) {
-    ::setenv("TENON_SIM_SEED", seed, 1);
-    problem.expectRight(onSim({{"bm", 128}, {"bn", 256}, {"bk", 64}}, 8), seed);
-    ::unsetenv("TENON_SIM_SEED");
+  for (int seed : {1, 2, 3}) {
+    SimulatorSeed set(seed);
+    problem.expectRight(onSim({{"bm", 128}, {"bn", 256}, {"bk", 64}}, 8), "seed " + std::to_string(seed));
   }
 }
 

@@ -3,12 +3,9 @@
 // What comes behind a loop of dots on warpgroups, in the simulator, which watches for races and for warpgroups that wait
 // for each other for ever: staggered warpgroups, exchanges within one, stores in slices, loads before the loop. Each step
 // can be left out, and the result is the same; blocks take several program instances.
-#include "LangSupport.h"
-
-#include "tenon/kernels/Problems.h"
+#include "SimSupport.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 using namespace tenon;
 using namespace tenon::test;
@@ -16,36 +13,18 @@ using namespace tenon::test;
 namespace {
 
 LaunchOptions onSim(Params params, int stagger = 0, std::string without = "") {
-  LaunchOptions options;
-  options.target = Target::sim;
-  options.params = std::move(params);
-  options.compile.warps = 8;
+  LaunchOptions options = onSimulator(std::move(params), 8);
   options.compile.stagger = stagger;
   options.compile.without = std::move(without);
   return options;
 }
 
-std::string remarksOf(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
-  std::string all;
-  for (const std::string &remark : prepare(kernel, arguments, options).remarks)
-    all += remark + "\n";
-  return all;
-}
-
 void expectRight(const Problem &problem, const Kernel &kernel, LaunchOptions options) {
-  Params chosen = options.params;
-  options.params = problem.params;
-  for (const auto &[name, value] : chosen)
-    options.params[name] = value;
+  options = withParamsOf(problem, std::move(options));
   Verdict verdict = verify(problem, kernel, options);
   EXPECT_TRUE(verdict.passed) << problem.label << ", staggered by " << options.compile.stagger << ", without '"
                               << options.compile.without << "': " << verdict.reason;
 }
-
-struct Seed {
-  explicit Seed(int seed) { ::setenv("TENON_SIM_SEED", std::to_string(seed).c_str(), 1); }
-  ~Seed() { ::unsetenv("TENON_SIM_SEED"); }
-};
 
 Problem biasGelu(int64_t m, int64_t n, int64_t k) {
   return zoo::matmulProblem({.m = m, .n = n, .k = k, .bias = true, .activation = zoo::Activation::geluExact,
@@ -158,7 +137,7 @@ TEST(WarpgroupSim, ThreadsInAnyOrder) {
   Scaled other(256, 264, 128);
   std::vector<std::byte> expected = other.run(onSim(square));
   for (int seed : {1, 2, 3}) { // which is the stagger, too
-    Seed set(seed);
+    SimulatorSeed set(seed);
     expectRight(biasGelu(256, 512, 128), zoo::matmul, onSim(wide, seed));
     EXPECT_EQ(other.run(onSim(square, seed)), expected) << seed;
   }
@@ -215,7 +194,7 @@ TEST(WarpgroupSim, StoresInOrder) {
   a.fill(1);
   b.fill(2);
   for (int seed : {1, 2}) {
-    Seed set(seed);
+    SimulatorSeed set(seed);
     LaunchOptions options = onSim({});
     options.compile.warps = 4;
     c.fill(-1);

@@ -53,9 +53,10 @@ Figures findFigures(const Case &one, const Request &request, const FigureOptions
     }
     DatasheetPeaks peaks = where.device.isCuda() ? gpuPeaks(cudaProperties(launchOptions.compile.device).name)
                                                  : cpuPeaks(thisMachine().processors);
-    figures.failure = whyImpossible(figures.ours->seconds.median, figures.flops, figures.bytes,
+    std::string why = whyImpossible(figures.ours->seconds.median, figures.flops, figures.bytes,
                                     std::string(nameOf(one.dtype)), peaks);
-    if (!figures.failure.empty()) { // no time, and nothing to compare with
+    if (!why.empty()) { // no time, and nothing to compare with
+      figures.failure = "impossible: " + why;
       figures.ours.reset();
       figures.plain.reset();
       return figures;

@@ -154,7 +154,7 @@ void measure(RooflineFigures &figures, Problem &problem, const LaunchOptions &op
                                     std::string(nameOf(figures.one.dtype)), peaks);
     if (!why.empty()) {
       figures.seconds.reset();
-      figures.failure = why;
+      figures.failure = "impossible: " + why;
     }
   } catch (const Error &error) {
     figures.failure = error.what();
