@@ -113,6 +113,18 @@ TEST(WarpgroupSim, WholeGroupsOfRows) {
   expectRight(biasGelu(256, 64, 64), zoo::matmul, options);
 }
 
+/// Few columns of tiles and many rows, the other way round, neither, and several such planes; groups that end early.
+TEST(WarpgroupSim, InstancesInAnyOrder) {
+  LaunchOptions options = onSim({{"bm", 64}, {"bn", 64}, {"bk", 64}});
+  options.compile.warps = 4;
+  expectRight(biasGelu(64 * 19, 70, 64), zoo::matmul, options);
+  expectRight(biasGelu(70, 64 * 19, 64), zoo::matmul, options);
+  expectRight(biasGelu(64 * 9 + 1, 64 * 12, 64), zoo::matmul, options);
+  const zoo::Entry &batched = zoo::find("batched_matmul");
+  for (std::vector<int64_t> shape : {std::vector<int64_t>{3, 300, 70, 64}, {3, 70, 300, 64}})
+    expectRight(batched.makeProblem(shape, bf16, 1), batched.kernel, options);
+}
+
 TEST(WarpgroupSim, AFullBlockHasNoRoomForThoseThatLoad) {
   LaunchOptions options;
   options.target = Target::sim;

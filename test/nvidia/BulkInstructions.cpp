@@ -83,10 +83,11 @@ void writeShared(KernelText &k, int64_t start, int64_t bytes) {
     k.write(k.loadShared("vector<4xi32>", k.slot(16, start + at)), "vector<4xi32>", 16);
 }
 
-void tmaLoad(Tests &tests, const Boxes &boxes) {
+/// With `prefetch` each box is asked for beforehand, of which nothing is to be seen.
+void tmaLoad(Tests &tests, const Boxes &boxes, bool prefetch) {
   Random random(40);
   int64_t bytes = boxes.bytes(), end = (boxes.shared + bytes + 127) / 128 * 128;
-  KernelText k("tma_load_" + boxes.name, 32, 1, end + 8);
+  KernelText k((prefetch ? "tma_prefetch_" : "tma_load_") + boxes.name, 32, 1, end + 8);
   std::string map = k.map(boxes.map(false, k.data(randomWords(random, boxes.tensorBytes() / 4))));
   std::string mbarrier = k.i32(end), shared = k.i32(boxes.shared), expected = k.i32(bytes);
   if (boxes.name == "2d")
@@ -95,6 +96,8 @@ void tmaLoad(Tests &tests, const Boxes &boxes) {
   for (size_t round = 0; round < boxes.starts.size(); ++round) {
     std::string at = coordinates(k, boxes.starts[round]), first = k.first();
     k.line("scf.if " + first + " {");
+    if (prefetch)
+      k.line("  nvidia.tma_prefetch " + map + "[" + at + "]");
     k.line("  nvidia.fence proxy_async");
     k.line("  nvidia.mbarrier_arrive " + mbarrier + " expect " + expected);
     k.line("  nvidia.tma_load " + shared + ", " + map + "[" + at + "], " + mbarrier);
@@ -255,7 +258,8 @@ void sentValues(Tests &tests) {
 
 void addBulkTests(Tests &tests) {
   for (const Boxes &boxes : allBoxes()) {
-    tmaLoad(tests, boxes);
+    tmaLoad(tests, boxes, /*prefetch=*/false);
+    tmaLoad(tests, boxes, /*prefetch=*/true);
     tmaStore(tests, boxes);
   }
   multicast(tests);

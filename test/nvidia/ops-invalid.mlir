@@ -272,6 +272,14 @@ func.func @no_coordinates(%s: i32, %m: i64) {
 
 // -----
 
+func.func @nothing_to_prefetch(%s: i32, %m: i64) {
+  // expected-error@+1 {{'nvidia.tma_prefetch' op has 1 to 5 coordinates, not 0}}
+  "nvidia.tma_prefetch"(%m) : (i64) -> ()
+  return
+}
+
+// -----
+
 func.func @six_coordinates(%s: i32, %m: i64) {
   // expected-error@+1 {{'nvidia.tma_store' op has 1 to 5 coordinates, not 6}}
   nvidia.tma_store %m[%s, %s, %s, %s, %s, %s], %s

@@ -90,6 +90,13 @@ func.func @copies(%g: i64, %s: i32, %n: i32) {
   return
 }
 
+// CHECK-LABEL: func.func @anything
+func.func @anything() -> f32 {
+  // CHECK: nvidia.anything : f32
+  %0 = nvidia.anything : f32
+  return %0 : f32
+}
+
 // CHECK-LABEL: func.func @bulk
 func.func @bulk(%s: i32, %x: i32, %y: i32, %b: i32, %m: i16) {
   // CHECK: %[[MAP:.*]] = nvidia.tensor_map 1
@@ -100,6 +107,8 @@ func.func @bulk(%s: i32, %x: i32, %y: i32, %b: i32, %m: i16) {
   nvidia.tma_load %s, %map[%x, %y], %b {group = 1 : i32, window = array<i64: 0, 4096>}
   // CHECK: nvidia.tma_load %{{.*}}, %[[MAP]][%{{.*}}], %{{.*}} multicast %{{.*}}
   nvidia.tma_load %s, %map[%x], %b multicast %m
+  // CHECK: nvidia.tma_prefetch %[[MAP]][%{{.*}}, %{{.*}}]
+  nvidia.tma_prefetch %map[%x, %y]
   // CHECK: nvidia.tma_store %[[MAP]][%{{.*}}, %{{.*}}, %{{.*}}], %{{.*}} {window = array<i64: 0, 128>}
   nvidia.tma_store %map[%x, %y, %y], %s {window = array<i64: 0, 128>}
   // CHECK: nvidia.bulk_commit

@@ -45,7 +45,7 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
                tile(64, 64, 2 * bk, 4), tile(64, 32, 2 * bk, 4),      tile(32, 64, 2 * bk, 4),
                tile(32, 32, 2 * bk, 4), tile(16, 64, 2 * bk, 4),      tile(16, 64, 2 * bk, 4, 0, 2),
                tile(8, 64, 2 * bk, 4),  tile(8, 64, 2 * bk, 4, 0, 2), tile(16, 128, bk, 4),
-               tile(64, 64, bk, 4, 6)};
+               tile(64, 64, bk, 4, 6),  tile(8, 64, 4 * bk, 4)};
   else if (one.k * static_cast<int64_t>(sizeOf(one.dtype)) % 16) // rows that threads load, through their registers
     tilings = {tile(128, 160, bk, 8), tile(128, 256, bk / 2, 8), tile(256, 128, bk / 2, 8), tile(128, 192, bk / 2, 8),
                tile(128, 128, bk, 8)};
@@ -66,9 +66,9 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
     int64_t bn = tiling.params.at("bn");
     // Boxes and registers of what is no power of two; sums of f8 are what counts beside.
     double partlyFilled = bn & (bn - 1) && sizeOf(one.dtype) > 1 ? 1.05 : 1;
-    // Three slots are enough where a tile follows the other; a first tile is there sooner with more.
+    // Three slots are enough where many tiles follow each other; the first ones are there sooner with more.
     auto area = static_cast<double>(tiling.params.at("bm") * bn);
-    bool follows = static_cast<double>(one.m * one.n) > multiprocessors * area;
+    bool follows = static_cast<double>(one.m * one.n) > 4 * multiprocessors * area;
     double depth = follows == (tiling.stages == 3) ? 1 : 1.01;
     order.emplace_back(predictedSeconds(one, tiling) * partlyFilled * depth, std::move(tiling));
   }

@@ -236,6 +236,8 @@ LogicalResult TmaLoadOp::verify() {
   return verifyWindow(*this, getWindow());
 }
 
+LogicalResult TmaPrefetchOp::verify() { return verifyCoordinates(*this, getCoordinates().size()); }
+
 LogicalResult TmaStoreOp::verify() {
   if (failed(verifyCoordinates(*this, getCoordinates().size())))
     return failure();

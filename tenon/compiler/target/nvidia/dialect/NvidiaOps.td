@@ -258,6 +258,17 @@ def Nvidia_TmaLoadOp : Nvidia_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>
   let hasVerifier = 1;
 }
 
+def Nvidia_TmaPrefetchOp : Nvidia_Op<"tma_prefetch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Asks for a tensor map's box to be in the L2 cache soon (cp.async.bulk.prefetch.tensor)";
+  let description = [{
+    Executed by one thread. Nothing waits for it and nothing is seen of it: all threads of the device see memory through
+    that cache, so that it may even be asked for while an earlier kernel still writes it.
+  }];
+  let arguments = (ins I64:$map, Variadic<I32>:$coordinates);
+  let assemblyFormat = "$map `[` $coordinates `]` attr-dict";
+  let hasVerifier = 1;
+}
+
 def Nvidia_TmaStoreOp : Nvidia_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Starts a copy of a tensor map's box from shared to global memory; elements outside are left out";
   let description = [{
@@ -540,6 +551,12 @@ def Nvidia_ApproxOp : Nvidia_Op<"approx", [Pure]> {
   let arguments = (ins Nvidia_ApproxFunction:$function, F32:$value);
   let results = (outs F32:$result);
   let assemblyFormat = "$function $value attr-dict";
+}
+
+def Nvidia_AnythingOp : Nvidia_Op<"anything", [Pure]> {
+  let summary = "A register that holds anything: nobody reads it";
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
 }
 
 def Nvidia_PackOp : Nvidia_Op<"pack", [Pure]> {

@@ -25,8 +25,7 @@ int minimumArchitecture(mlir::Operation *op) {
   auto isByteFloat = [](OperandType type) { return type == OperandType::e4m3 || type == OperandType::e5m2; };
   return llvm::TypeSwitch<mlir::Operation *, int>(op)
       .Case<ClusterRankOp, MapSharedOp, ClusterArriveOp, ClusterWaitOp, StoreAsyncOp, StMatrixOp, TensorMapOp,
-            PrefetchTensorMapOp,
-            TmaLoadOp, TmaStoreOp, BulkCommitOp, BulkWaitOp, AllowNextLaunchOp, AwaitEarlierLaunchesOp>(
+            PrefetchTensorMapOp, TmaLoadOp, TmaPrefetchOp, TmaStoreOp, BulkCommitOp, BulkWaitOp, AllowNextLaunchOp, AwaitEarlierLaunchesOp>(
           [](auto) { return 90; })
       .Case<LoadOp, StoreOp>([](auto access) { return access.getSpace() == Space::cluster ? 90 : 80; })
       .Case([](MbarrierArriveOp arrive) { return arrive.getBytes() || arrive.getCluster() ? 90 : 80; })

@@ -39,6 +39,16 @@ Values lowerTmaLoad(TmaLoadOp op, TmaLoadOp::Adaptor operands, PtxBuilder &e) {
   return {};
 }
 
+Values lowerTmaPrefetch(TmaPrefetchOp op, TmaPrefetchOp::Adaptor operands, PtxBuilder &e) {
+  unsigned rank = op.getCoordinates().size();
+  Values inputs{operands.getMap()};
+  llvm::append_range(inputs, operands.getCoordinates());
+  e.assembly({}, inputs,
+             "cp.async.bulk.prefetch.tensor." + std::to_string(rank) + "d.L2.global.tile " + boxAt(0, 1, rank) + ";",
+             Effect::Memory);
+  return {};
+}
+
 Values lowerTmaStore(TmaStoreOp op, TmaStoreOp::Adaptor operands, PtxBuilder &e) {
   unsigned rank = op.getCoordinates().size();
   Values inputs{operands.getMap()};
@@ -99,6 +109,7 @@ LogicalResult placeTensorMaps(func::FuncOp function) {
 void addBulkPatterns(RewritePatternSet &patterns, LLVMTypeConverter &converter, const Architecture &architecture) {
   addPattern<PrefetchTensorMapOp>(patterns, converter, architecture, lowerPrefetchTensorMap);
   addPattern<TmaLoadOp>(patterns, converter, architecture, lowerTmaLoad);
+  addPattern<TmaPrefetchOp>(patterns, converter, architecture, lowerTmaPrefetch);
   addPattern<TmaStoreOp>(patterns, converter, architecture, lowerTmaStore);
   addPattern<BulkCommitOp>(patterns, converter, architecture, lowerBulkCommit);
   addPattern<BulkWaitOp>(patterns, converter, architecture, lowerBulkWait);

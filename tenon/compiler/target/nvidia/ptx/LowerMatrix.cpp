@@ -97,6 +97,10 @@ Values lowerApprox(ApproxOp op, ApproxOp::Adaptor operands, PtxBuilder &e) {
                     Effect::None);
 }
 
+Values lowerAnything(AnythingOp op, AnythingOp::Adaptor, PtxBuilder &e) {
+  return {e.b.create<LLVM::UndefOp>(op.getType())};
+}
+
 Values lowerPack(PackOp op, PackOp::Adaptor operands, PtxBuilder &e) {
   return e.assembly(e.b.getI32Type(), {operands.getHigh(), operands.getLow()},
                     "cvt.rn." + llvm::Twine(stringifyOperandType(op.getType())) + "x2.f32 $0, $1, $2;", Effect::None);
@@ -109,6 +113,7 @@ void addMatrixPatterns(RewritePatternSet &patterns, LLVMTypeConverter &converter
   addPattern<LdMatrixOp>(patterns, converter, architecture, lowerLdMatrix);
   addPattern<StMatrixOp>(patterns, converter, architecture, lowerStMatrix);
   addPattern<ApproxOp>(patterns, converter, architecture, lowerApprox);
+  addPattern<AnythingOp>(patterns, converter, architecture, lowerAnything);
   addPattern<PackOp>(patterns, converter, architecture, lowerPack);
 }
 

@@ -67,12 +67,13 @@ public:
           TypeSwitch<Operation *, LogicalResult>(op)
               .Case<ThreadIdOp, BlockIdOp, GridSizeOp, ClusterRankOp, LoadOp, StoreOp, AtomicOp, AtomicCasOp,
                     MapSharedOp, CpAsyncOp, CpAsyncCommitOp, CpAsyncWaitOp, CpAsyncArriveOp, TensorMapOp,
-                    PrefetchTensorMapOp, TmaLoadOp, TmaStoreOp, BulkCommitOp, BulkWaitOp, BarrierOp, WarpBarrierOp,
+                    PrefetchTensorMapOp, TmaLoadOp, TmaPrefetchOp, TmaStoreOp, BulkCommitOp, BulkWaitOp, BarrierOp,
+                    WarpBarrierOp,
                     ClusterArriveOp, ClusterWaitOp, StoreAsyncOp, MbarrierInitOp, MbarrierArriveOp, MbarrierWaitOp,
                     FenceOp,
                     AllowNextLaunchOp, AwaitEarlierLaunchesOp, ShuffleOp, VoteOp, MmaOp, LdMatrixOp, StMatrixOp,
                     WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, SetMaxRegistersOp, ApproxOp,
-                    PackOp>([&](auto op) {
+                    AnythingOp, PackOp>([&](auto op) {
                 emit(op);
                 op.erase();
                 return success();
@@ -356,6 +357,7 @@ private:
     call("tma_store", {op.getMap(), i32(op.getCoordinates().size()), op.getShared(), begin, end});
   }
   void emit(PrefetchTensorMapOp) {}
+  void emit(TmaPrefetchOp) {}
   void emit(BulkCommitOp) { call("bulk_commit", {}); }
   void emit(BulkWaitOp op) { call("bulk_wait", {i32(op.getPending()), i32(op.getRead())}); }
 
@@ -443,6 +445,7 @@ private:
   void emit(ApproxOp op) {
     op.replaceAllUsesWith(call("approx", {i32Of(op.getFunction()), op.getValue()}, b_.getF32Type()));
   }
+  void emit(AnythingOp op) { op.replaceAllUsesWith(b_.create<LLVM::UndefOp>(op.getType()).getResult()); }
   void emit(PackOp op) {
     op.replaceAllUsesWith(call("pack", {i32Of(op.getType()), op.getLow(), op.getHigh()}, b_.getI32Type()));
   }

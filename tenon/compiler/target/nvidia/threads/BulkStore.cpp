@@ -143,6 +143,32 @@ void ThreadEmitter::groupBarrier(Value group, int64_t groups) {
   }
 }
 
+/// Until the accelerator has read what the slice's buffer held before, for all who will write there.
+void ThreadEmitter::awaitBuffer(const StorePlan &plan, int64_t slice) {
+  // Its last slice is as many stores ago as there are buffers, or in the last instance one fewer.
+  bool isNewest = slice == 0 && plan.slices % plan.buffers != 0;
+  byOneOfGroup(plan.groups(), [&] {
+    b_.create<BulkWaitOp>(isNewest ? 0 : static_cast<int32_t>(plan.buffers - 1), /*read=*/true);
+  });
+  groupBarrier(b_.create<arith::ShRUIOp>(threadId_, i32(7)), plan.groups());
+}
+
+void ThreadEmitter::awaitFirstBuffer(tile::StoreOp op) {
+  awaitBuffer(planStore(op.getValue(), op.getView()), 0);
+  awaited_.insert(op);
+}
+
+/// The first store behind a loop, where nothing stands between that could store as well.
+tile::StoreOp ThreadEmitter::storeBehind(scf::ForOp loop) {
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode()) {
+    if (auto store = llvm::dyn_cast<tile::StoreOp>(op); store && bulkStaging_.contains(op))
+      return store;
+    if (op->getNumRegions() || bulkStaging_.contains(op))
+      return {};
+  }
+  return {};
+}
+
 void ThreadEmitter::emitBulkStore(tile::StoreOp op) {
   Value value = op.getValue();
   const Distribution &matrix = distribution(value);
@@ -166,10 +192,8 @@ void ThreadEmitter::emitBulkStore(tile::StoreOp op) {
   for (int64_t slice = 0; slice < plan.slices; ++slice) {
     int64_t begin = staging + slice % plan.buffers * plan.sliceBytes(), firstPanel = slice * plan.panels;
     SharedWindow window{begin, begin + plan.sliceBytes()};
-    // The buffer's last slice is as many stores ago as there are buffers, or in the last instance one fewer.
-    bool isNewest = slice == 0 && plan.slices % plan.buffers != 0;
-    byOne([&] { b_.create<BulkWaitOp>(isNewest ? 0 : static_cast<int32_t>(plan.buffers - 1), /*read=*/true); });
-    groupBarrier(group, groups);
+    if (slice || !awaited_.contains(op))
+      awaitBuffer(plan, slice);
     ColumnRange columns;
     if (plan.slices > 1)
       columns = {slice * plan.sliceColumns(), (slice + 1) * plan.sliceColumns()};

@@ -32,6 +32,14 @@ bool isInLoop(Block *block) {
   return llvm::isa<scf::ForOp>(op) || op->getParentOfType<scf::ForOp>();
 }
 
+/// Of an iteration.
+bool isFirstDot(tile::DotOp dot) {
+  for (Operation *before = dot->getPrevNode(); before; before = before->getPrevNode())
+    if (before->getNumRegions() || before->hasAttr(warpgroupAttr))
+      return false;
+  return true;
+}
+
 } // namespace
 
 /// Loads of one block that some dot reads together share a ring.
@@ -207,14 +215,21 @@ void ThreadEmitter::advance(Ring &ring) {
 }
 
 void ThreadEmitter::startTransfers(Ring &ring) {
+  if (isPrefetching_)
+    return startBoxes(ring, {});
   b_.create<MbarrierWaitOp>(barrierAt(ring.empty, ring.slot), b_.create<arith::XOrIOp>(ring.phase, i32(1)));
   int64_t bytes = 0;
   for (const Transfer &transfer : ring.transfers)
     bytes += transfer.tile.bytes();
   Value full = barrierAt(ring.full, ring.slot);
   b_.create<MbarrierArriveOp>(full, i32(bytes), /*cluster=*/false);
-  Value slotBegin = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(ring.slot, i32(ring.slotBytes)),
-                                             i32(ring.window.begin));
+  startBoxes(ring, b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(ring.slot, i32(ring.slotBytes)),
+                                            i32(ring.window.begin)));
+  advance(ring);
+}
+
+/// Into the slot that begins there; into the L2 cache where it is null.
+void ThreadEmitter::startBoxes(Ring &ring, Value slotBegin) {
   for (Transfer &transfer : ring.transfers) {
     b_.setLoc(transfer.load.getLoc());
     if (!transfer.isShared) {
@@ -231,7 +246,6 @@ void ThreadEmitter::startTransfers(Ring &ring) {
     Value row = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(clusterRank_, i32(swizzledRows)), i32(equal));
     startTransfer(ring, transfer, transfer.mapOfRest, slotBegin, row);
   }
-  advance(ring);
 }
 
 /// A box for each panel; `firstRow` (null: 0) of the tile is where they begin, and all blocks of the cluster get them.
@@ -250,6 +264,10 @@ void ThreadEmitter::startTransfer(const Ring &ring, const Transfer &transfer, in
       if (firstRow && static_cast<int64_t>(dim) == transfer.rowDim)
         at = b_.create<arith::AddIOp>(at, firstRow);
       coordinates.push_back(at);
+    }
+    if (!slotBegin) {
+      b_.create<TmaPrefetchOp>(map, coordinates);
+      continue;
     }
     Value shared = b_.create<arith::AddIOp>(slotBegin, i32(transfer.begin + panel * transfer.tile.panelSize()));
     if (firstRow)
@@ -329,6 +347,8 @@ ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
     if (fromRings) {
       carried.dots.push_back(dot);
       carriedDots_.insert(dot);
+      if (isFirstDot(dot) && isZeroTile(loop.getTiedLoopInit(argument)->get()))
+        carried.fromZero = dot;
     }
   }
   for (Ring *ring : carried.rings)

@@ -65,6 +65,8 @@ LogicalResult ThreadEmitter::emitSpecialised() {
   planSchedule(grid, rest, slice);
   planStagger();
   planInstances(grid);
+  if (!waited)
+    prefetchFirstLoads(grid, rest, slice);
   initialiseRings();
   if (!waited)
     awaitEarlierLaunches();
@@ -146,8 +148,28 @@ void ThreadEmitter::planInstances(tile::GridOp grid) {
   b_.setInsertionPointToStart(found.elseBlock());
   b_.create<scf::YieldOp>(SmallVector<Value>(types.size(), i32(0)));
   b_.setInsertionPointToStart(found.thenBlock());
-  b_.create<scf::YieldOp>(groupedIds(grid, first));
+  b_.create<scf::YieldOp>(groupedIds(grid, first, divisorsOf(grid, /*inverses=*/false)));
   instances_.firstToLoad = found.getResults();
+}
+
+/// What this block loads first is on its way to the L2 cache while blocks of the kernel before still run: one slot of each
+/// ring, where addresses need no memory. More would be in the way of the first real load, of which there is nothing to
+/// gain for a cluster.
+void ThreadEmitter::prefetchFirstLoads(tile::GridOp grid, ArrayRef<Operation *> program, const ProducerSlice &slice) {
+  bool needsMemory = llvm::any_of(slice.ops, [](Operation *op) { return globalAccess(op).has_value(); });
+  if (!options_.steps.firstLoads || schedule_ || tail_ || needsMemory || options_.sharers > 1)
+    return;
+  b_.setLoc(grid.getLoc());
+  Value isProducer = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(options_.threads));
+  Value isAny = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, instances_.first, instances_.end);
+  auto only = b_.create<scf::IfOp>(both(isProducer, isAny));
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(only.thenBlock());
+  setIds(grid, SmallVector<Value>(instances_.firstToLoad));
+  isPrefetching_ = true;
+  for (Operation *op : program)
+    emitProducer(*op, slice);
+  isPrefetching_ = false;
 }
 
 LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
@@ -163,8 +185,9 @@ LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
     return emitTakenInstances(grid, instances_.count, carried, produces, body);
   SmallVector<Value> states;
   append(carried, states);
+  Divisors by = divisorsOf(grid, /*inverses=*/!produces); // who loads is ahead and has the time
   if (!tail_)
-    llvm::append_range(states, produces ? instances_.firstToLoad : groupedIds(grid, instances_.first));
+    llvm::append_range(states, produces ? instances_.firstToLoad : groupedIds(grid, instances_.first, by));
   auto loop = b_.create<scf::ForOp>(instances_.first, instances_.end, instances_.step, states);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToStart(loop.getBody());
@@ -172,13 +195,13 @@ LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
   take(carried, arguments);
   Value number = loop.getInductionVar();
   isFirstInstance_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, number, instances_.first);
-  setIds(grid, tail_ ? groupedIds(grid, takePiece(number)) : SmallVector<Value>(arguments));
+  setIds(grid, tail_ ? groupedIds(grid, takePiece(number), by) : SmallVector<Value>(arguments));
   if (failed(body()))
     return failure();
   states.clear();
   append(carried, states);
   if (!tail_) // of the next one, while the loads of this one are under way
-    llvm::append_range(states, groupedIds(grid, b_.create<arith::AddIOp>(number, instances_.step)));
+    llvm::append_range(states, groupedIds(grid, b_.create<arith::AddIOp>(number, instances_.step), by));
   b_.create<scf::YieldOp>(states);
   return success();
 }
@@ -204,31 +227,71 @@ int64_t ThreadEmitter::rowsTogether() {
   return int64_t(1) << std::clamp<int64_t>(std::lround(std::log2(blocksTogether * ratio) / 2), 2, 5);
 }
 
-/// Where the instance (or cluster of them) of that number is, i32.
-SmallVector<Value> ThreadEmitter::groupedIds(tile::GridOp grid, Value number) {
+/// The same for all instances. Inverses are worth their divisions where many instances follow.
+ThreadEmitter::Divisors ThreadEmitter::divisorsOf(tile::GridOp grid, bool inverses) {
   size_t rank = grid.getNumResults();
-  auto extent = [&](size_t axis) { return clustersAlong(grid, axis); };
-  auto divide = [&](Value a, Value b) -> std::pair<Value, Value> {
-    Value quotient = b_.create<arith::DivUIOp>(a, b);
-    return {quotient, b_.create<arith::SubIOp>(a, b_.create<arith::MulIOp>(quotient, b))};
+  if (rank == 1)
+    return {};
+  auto divisor = [&](Value value) -> Divisor {
+    value = b_.create<arith::MaxUIOp>(value, i32(1)); // an empty grid divides nothing
+    return {value, inverses ? b_.create<arith::DivUIOp>(i32(-1), value).getResult() : Value()};
   };
-  SmallVector<Value> ids;
-  if (rank == 1) {
-    ids = {number};
-  } else {
-    Value rows = extent(rank - 2), columns = extent(rank - 1), before;
-    if (rank == 3)
-      std::tie(before, number) = divide(number, b_.create<arith::MulIOp>(rows, columns));
-    Value together = i32(options_.steps.order ? rowsTogether() : 1);
-    auto [group, inGroup] = divide(number, b_.create<arith::MulIOp>(columns, together));
-    Value first = b_.create<arith::MulIOp>(group, together);
-    Value height = b_.create<arith::MinUIOp>(b_.create<arith::SubIOp>(rows, first), together);
-    height = b_.create<arith::MaxUIOp>(height, i32(1)); // of a number past the last, which nobody asks for
-    auto [column, row] = divide(inGroup, height);
-    ids = {b_.create<arith::AddIOp>(first, row), column};
-    if (rank == 3)
-      ids.insert(ids.begin(), before);
+  Value rows = clustersAlong(grid, rank - 2), columns = clustersAlong(grid, rank - 1);
+  Divisors by;
+  if (rank == 3)
+    by.plane = divisor(b_.create<arith::MulIOp>(rows, columns));
+  if (!options_.steps.order) {
+    by.height = by.lastHeight = {i32(1), i32(-1)};
+    by.group = divisor(columns);
+    return by;
   }
+  // Where all columns are worked on at a time, and more rows than that, neighbours share a row rather than a column.
+  int64_t together = rowsTogether();
+  Value isNarrow = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, b_.create<arith::MulIOp>(columns, i32(together)),
+                                            i32(static_cast<int64_t>(blocksTogether)));
+  auto unlessNarrow = [&](Value value, Value otherwise) -> Value {
+    return b_.create<arith::SelectOp>(isNarrow, otherwise, value);
+  };
+  by.height = {unlessNarrow(i32(together), i32(1)), unlessNarrow(i32(0xffffffff / together), i32(-1))};
+  by.lastHeight = divisor(unlessNarrow(b_.create<arith::RemUIOp>(rows, i32(together)), i32(1)));
+  by.group = divisor(b_.create<arith::MulIOp>(columns, by.height.value));
+  return by;
+}
+
+/// Quotient and remainder. By the inverse, the quotient may come out one too small.
+std::pair<Value, Value> ThreadEmitter::divide(Value number, const Divisor &by) {
+  auto rest = [&](Value quotient) -> Value {
+    return b_.create<arith::SubIOp>(number, b_.create<arith::MulIOp>(quotient, by.value));
+  };
+  if (!by.inverse) {
+    Value quotient = b_.create<arith::DivUIOp>(number, by.value);
+    return {quotient, rest(quotient)};
+  }
+  Value below = b_.create<arith::MulUIExtendedOp>(number, by.inverse).getHigh(), left = rest(below);
+  Value isBelow = b_.create<arith::CmpIOp>(arith::CmpIPredicate::uge, left, by.value);
+  return {b_.create<arith::AddIOp>(below, b_.create<arith::ExtUIOp>(b_.getI32Type(), isBelow)),
+          b_.create<arith::SelectOp>(isBelow, b_.create<arith::SubIOp>(left, by.value), left)};
+}
+
+/// Where the instance (or cluster of them) of that number is, i32.
+SmallVector<Value> ThreadEmitter::groupedIds(tile::GridOp grid, Value number, const Divisors &by) {
+  size_t rank = grid.getNumResults();
+  if (rank == 1)
+    return {number};
+  Value rows = clustersAlong(grid, rank - 2), before;
+  if (rank == 3)
+    std::tie(before, number) = divide(number, by.plane);
+  auto [group, inGroup] = divide(number, by.group);
+  Value first = b_.create<arith::MulIOp>(group, by.height.value);
+  Value isWhole = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ule,
+                                           b_.create<arith::AddIOp>(first, by.height.value), rows);
+  Divisor height{b_.create<arith::SelectOp>(isWhole, by.height.value, by.lastHeight.value), {}};
+  if (by.lastHeight.inverse)
+    height.inverse = b_.create<arith::SelectOp>(isWhole, by.height.inverse, by.lastHeight.inverse);
+  auto [column, row] = divide(inGroup, height);
+  SmallVector<Value> ids = {b_.create<arith::AddIOp>(first, row), column};
+  if (rank == 3)
+    ids.insert(ids.begin(), before);
   return ids;
 }
 
@@ -277,7 +340,9 @@ void ThreadEmitter::emitProducer(Operation &op, const ProducerSlice &slice) {
 }
 
 void ThreadEmitter::emitProducerLoop(scf::ForOp loop, const ProducerSlice &slice) {
-  CarriedRings carried{ringsIn(loop), {}, {}};
+  CarriedRings carried;
+  if (!isPrefetching_)
+    carried.rings = ringsIn(loop);
   SmallVector<BlockArgument> needed;
   for (BlockArgument argument : loop.getRegionIterArgs())
     if (slice.arguments.contains(argument))
@@ -286,8 +351,10 @@ void ThreadEmitter::emitProducerLoop(scf::ForOp loop, const ProducerSlice &slice
   for (BlockArgument argument : needed)
     flatten(loop.getTiedLoopInit(argument)->get(), values);
   append(carried, values);
-  auto lowered = b_.create<scf::ForOp>(scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
-                                       scalar(loop.getStep()), values);
+  Value first = scalar(loop.getLowerBound()), end = scalar(loop.getUpperBound()), step = scalar(loop.getStep());
+  if (isPrefetching_)
+    end = b_.create<arith::MinSIOp>(end, b_.create<arith::AddIOp>(first, step)); // one iteration
+  auto lowered = b_.create<scf::ForOp>(first, end, step, values);
   {
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPointToStart(lowered.getBody());
@@ -312,7 +379,9 @@ void ThreadEmitter::emitProducerLoop(scf::ForOp loop, const ProducerSlice &slice
 }
 
 void ThreadEmitter::emitProducerBranch(scf::IfOp branch, const ProducerSlice &slice) {
-  CarriedRings carried{ringsIn(branch), {}, {}};
+  CarriedRings carried;
+  if (!isPrefetching_)
+    carried.rings = ringsIn(branch);
   SmallVector<OpResult> needed;
   SmallVector<Type> types;
   for (OpResult result : branch.getResults())

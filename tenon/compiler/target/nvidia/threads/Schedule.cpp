@@ -264,7 +264,7 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
     schedule_->slot = slot;
     schedule_->phase = phase;
     schedule_->number = after->getArgument(2);
-    setIds(grid, groupedIds(grid, schedule_->number));
+    setIds(grid, groupedIds(grid, schedule_->number, divisorsOf(grid, /*inverses=*/false)));
   } else {
     takeFindings(grid, b_.create<arith::MulIOp>(slot, i32(schedule_->slotBytes)), window);
     b_.create<WarpBarrierOp>();

@@ -15,6 +15,7 @@ constexpr std::pair<const char *, bool Steps::*> table[] = {
     {"overlap", &Steps::overlap},        {"bulk-stores", &Steps::bulkStores},
     {"slices", &Steps::slices},          {"early-loads", &Steps::earlyLoads},
     {"group-exchange", &Steps::groupExchange}, {"sinking", &Steps::sinking},
+    {"first-loads", &Steps::firstLoads},
 };
 
 } // namespace

@@ -19,6 +19,7 @@ struct Steps {
   bool earlyLoads = true;   ///< loads behind a loop of dots are made before it
   bool groupExchange = true; ///< small tiles change layout within each warpgroup
   bool sinking = true;      ///< values are computed where they are used
+  bool firstLoads = true;   ///< what a block loads first is asked for while the kernel before still runs
 
   /// All of them but the ones named, separated by commas. Throws Error for a name that is none of names().
   static Steps without(std::string_view list);

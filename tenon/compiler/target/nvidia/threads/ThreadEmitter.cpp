@@ -415,12 +415,16 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
   // Dots under way at the loop's end are waited for before its results meet those of no iterations: where the two would
   // have to be copied into the same registers, the assembler would otherwise make every dot wait.
   scf::IfOp guard;
+  tile::StoreOp behind; // its buffer is waited for while the last dots are under way
   if (!rings.dots.empty()) {
+    behind = storeBehind(loop);
     Value runs = b_.create<arith::CmpIOp>(arith::CmpIPredicate::slt, scalar(loop.getLowerBound()),
                                           scalar(loop.getUpperBound()));
     ArrayRef<Value> unchanged = ArrayRef<Value>(inits).drop_back(rings.held.size());
     guard = b_.create<scf::IfOp>(ValueRange(unchanged).getTypes(), runs, /*addThenBlock=*/true, /*addElseBlock=*/true);
     b_.setInsertionPointToStart(guard.elseBlock());
+    if (behind)
+      awaitFirstBuffer(behind);
     b_.create<scf::YieldOp>(unchanged);
     b_.setInsertionPointToStart(guard.thenBlock());
   }
@@ -428,6 +432,8 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     inits.push_back(i32(0));
   if (ahead)
     inits.push_back(i32(0));
+  if (rings.fromZero)
+    forgetZeros(loop, rings.fromZero, inits);
   awaitTurn(loop);
   auto lowered = b_.create<scf::ForOp>(scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
                                        scalar(loop.getStep()), inits);
@@ -442,6 +448,9 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPointToStart(lowered.getBody());
     orderIterations(*loop.getBody());
+    if (rings.fromZero)
+      addsFrom_[rings.fromZero] = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, lowered.getInductionVar(),
+                                                lowered.getLowerBound());
     Value nextSlot;
     if (pipeline)
       nextSlot = enterIteration(*pipeline, lowered.getInductionVar(),
@@ -485,6 +494,8 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     return success();
   for (tile::DotOp dot : rings.dots)
     underWay_.push_back(loop.getTiedLoopResult(llvm::cast<BlockArgument>(dot.getAcc())));
+  if (behind)
+    awaitFirstBuffer(behind);
   settle();
   SmallVector<Value> last;
   for (Value result : loop.getResults())

@@ -346,12 +346,23 @@ private:
     mlir::Value count, first, step, end;
     llvm::SmallVector<mlir::Value> firstToLoad; ///< where the first one is, in threads that load
   };
+  /// What numbers of instances are divided by, i32. With its inverse, floor((2^32 - 1) / value), that takes a few cycles.
+  struct Divisor {
+    mlir::Value value, inverse; ///< null: is not known
+  };
+  struct Divisors {
+    Divisor plane, group;       ///< instances of two axes, of the rows that are walked together
+    Divisor height, lastHeight; ///< those rows, and how many the last such group has
+  };
   mlir::LogicalResult emitSpecialised();
   mlir::LogicalResult emitInstances(tile::GridOp grid, bool produces, llvm::function_ref<mlir::LogicalResult()> body);
   mlir::Value clustersAlong(tile::GridOp grid, size_t axis);
   int64_t rowsTogether();
   void planInstances(tile::GridOp grid);
-  llvm::SmallVector<mlir::Value> groupedIds(tile::GridOp grid, mlir::Value number);
+  void prefetchFirstLoads(tile::GridOp grid, llvm::ArrayRef<mlir::Operation *> program, const ProducerSlice &slice);
+  Divisors divisorsOf(tile::GridOp grid, bool inverses);
+  std::pair<mlir::Value, mlir::Value> divide(mlir::Value number, const Divisor &by);
+  llvm::SmallVector<mlir::Value> groupedIds(tile::GridOp grid, mlir::Value number, const Divisors &by);
   void setIds(tile::GridOp grid, llvm::SmallVector<mlir::Value> ids);
   void emitProducer(mlir::Operation &op, const ProducerSlice &slice);
   void emitProducerLoop(mlir::scf::ForOp loop, const ProducerSlice &slice);
@@ -370,6 +381,7 @@ private:
   void clusterBarrier();
   void advance(Ring &ring);
   void startTransfers(Ring &ring);
+  void startBoxes(Ring &ring, mlir::Value slotBegin);
   void startTransfer(const Ring &ring, const Transfer &transfer, int mapNumber, mlir::Value slotBegin,
                      mlir::Value firstRow);
   void takeSlot(Ring &ring);
@@ -382,6 +394,9 @@ private:
     llvm::SmallVector<Ring *> rings; ///< slot and phase
     llvm::SmallVector<Ring *> held;  ///< the slot that dots under way still read
     llvm::SmallVector<tile::DotOp> dots; ///< that are under way at the end of an iteration
+    /// One of those, which begins at zero and is the first of an iteration. Where other dots are under way already, the
+    /// assembler defines accumulators that hold nothing, and makes every dot wait for it.
+    tile::DotOp fromZero;
   };
   CarriedRings carriedBy(mlir::scf::ForOp loop);
   void append(const CarriedRings &carried, llvm::SmallVectorImpl<mlir::Value> &values);
@@ -426,6 +441,8 @@ private:
   void settle();
   bool isUnderWay(mlir::Value tile) const { return llvm::is_contained(underWay_, tile); }
   void settleFor(mlir::Operation &op);
+  static bool isZeroTile(mlir::Value tile);
+  void forgetZeros(mlir::scf::ForOp loop, tile::DotOp dot, llvm::MutableArrayRef<mlir::Value> inits);
   void waitForDots(int32_t pending, llvm::ArrayRef<mlir::Value> tiles);
   void releaseHeld();
 
@@ -445,6 +462,9 @@ private:
   void groupBarrier(mlir::Value group, int64_t groups);
   struct StorePlan;
   StorePlan planStore(mlir::Value value, mlir::Value view);
+  void awaitBuffer(const StorePlan &plan, int64_t slice);
+  void awaitFirstBuffer(tile::StoreOp op);
+  tile::StoreOp storeBehind(mlir::scf::ForOp loop);
   void byOneOfGroup(int64_t groups, llvm::function_ref<void()> body);
 
   //--- StagedScatter.cpp ---
@@ -520,12 +540,15 @@ private:
   llvm::DenseSet<mlir::Value> async_;
   std::vector<std::unique_ptr<Ring>> rings_;
   Instances instances_;
+  bool isPrefetching_ = false; ///< transfers go to the L2 cache
   std::optional<Schedule> schedule_;
   std::optional<Tail> tail_;
   SharedLoads shared_;    ///< by the blocks of the cluster
   mlir::Value isLive_;    ///< whether the instance is one of the grid's: a cluster may reach beyond; null: always
   llvm::SmallVector<mlir::Value> underWay_; ///< results of dots that no wait has covered yet
+  llvm::DenseSet<mlir::Operation *> awaited_; ///< stores whose first buffer is free when they begin
   llvm::DenseSet<mlir::Operation *> carriedDots_;
+  llvm::DenseMap<mlir::Operation *, mlir::Value> addsFrom_; ///< by dot: whether there are sums yet; none: there are
   struct StagingMemory {
     int64_t begin;
     int group;
