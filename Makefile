@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 CONFIGURE = cmake -S . -G Ninja -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 \
   -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 
-.PHONY: all setup demo test test-sanitize soak peers install dist clean
+.PHONY: all setup demo test test-sanitize sanitize-gpu soak peers install dist clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -33,6 +33,11 @@ test-sanitize: setup
 	  > $(BUILD)-sanitize/configure.log || { cat $(BUILD)-sanitize/configure.log; exit 1; }
 	@ninja -C $(BUILD)-sanitize -j $(JOBS)
 	@ASAN_OPTIONS=$(SANITIZER_OPTIONS) ctest --test-dir $(BUILD)-sanitize --output-on-failure
+
+# The zoo on a CUDA device under NVIDIA's compute-sanitizer, which comes with the CUDA toolkit: a minute.
+sanitize-gpu: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS) tenon-tool
+	@scripts/sanitize-gpu --tenon $(BUILD)/bin/tenon --out $(BUILD)/sanitizer
 
 # Random programs with fresh seeds for MINUTES.
 MINUTES ?= 30

@@ -15,16 +15,22 @@ Then, as often as asked:
         or {"error": "...", "missing": true (not installed) or "none": true (there is no such peer)}
     {"burst": true}
         {"ms": 12.64}                                              per call, of what was made ready last
+    {"compile": [case, ...]}
+        {"compiled": 16, "failures": ["..."]}                      torch.compile's cache then holds what it makes of them
 
 The peers: torch_eager, torch_compile, onednn (PyTorch's own way into it), copy; openblas and numpy. "sets" is how many
 copies of the inputs are taken in turn; results are kept as long as that, so that they too come from memory. A peer that
 can be had in several ways tries them all when it is made ready and keeps the fastest, which "variant" names.
 """
+import concurrent.futures
 import gc
+import getpass
 import json
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
 BURST_MS = 30.0
@@ -36,8 +42,17 @@ ENVIRONMENT = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
     "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no pool of compilers that stays
+    "TORCHINDUCTOR_VEC_ISA_OK": "1",  # what the processor has works: trying it takes half a minute, one process at a time
 }
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def inductor_cache(threads):
+    """One for each number of threads: code for one number is not always told from code for another."""
+    base = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    base = base or os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")
+    own = f"threads-{threads}"
+    return base if os.path.basename(base) == own else os.path.join(base, own)
 
 
 class NoSuchPeer(Exception):
@@ -224,6 +239,21 @@ class TorchPeers:
                     for name, function in torch_formulas(torch, case).items()}
         raise NoSuchPeer(f"PyTorch is no peer called {peer}")
 
+    def get_ready_to_compile(self):
+        import torch._dynamo
+        import torch._inductor.compile_fx
+        try:
+            from torch._inductor.cpu_vec_isa import pick_vec_isa
+            pick_vec_isa()
+        except ImportError:
+            pass  # another version: each process finds out for itself
+
+    def compile(self, case):
+        torch = self.torch
+        with torch.no_grad():
+            for function in self.candidates(case, "torch_compile").values():
+                function(*torch_inputs(torch, case))
+
     def burst(self):
         with self.torch.no_grad():
             return self.runner.burst()
@@ -363,6 +393,13 @@ class FakePeers:
             raise NoSuchPeer("the fake is no NumPy")
         return {"variant": f"{peer} on {self.threads}", "calls": 10}
 
+    def get_ready_to_compile(self):
+        pass
+
+    def compile(self, case):
+        if case["variant"] == "broken":
+            raise RuntimeError("out of everything")
+
     def burst(self):
         return 0.5
 
@@ -370,15 +407,62 @@ class FakePeers:
 # ---- The protocol ---------------------------------------------------------------------------------------------------
 
 
-def answer(peers, missing, question):
+def compile_here(peers, cases):
+    """Each case in a process of its own, as many at once as there are processors: Inductor starts a C++ compiler for
+    every one, and waiting for these in turn takes longer than all measurements together. The processes are forks of
+    this one, which has imported everything and tried the processor's instructions: that takes longer than compiling,
+    and processes that share a cache do it one after the other."""
+    peers.get_ready_to_compile()
+    errors, running = [""] * len(cases), {}
+
+    def reap():
+        pid, status = os.wait()
+        number, pipe = running.pop(pid)
+        with os.fdopen(pipe) as said:
+            errors[number] = said.read() or ("" if status == 0 else f"ended with {status}")
+
+    for number, case in enumerate(cases):
+        if len(running) == (os.cpu_count() or 1):
+            reap()
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                peers.compile(case)
+            except Exception as error:
+                os.write(writing, f"{type(error).__name__}: {str(error).strip()[:500]}".encode())
+            os._exit(0)
+        os.close(writing)
+        running[pid] = number, reading
+    while running:
+        reap()
+    failures = [f"{case['kernel']} {case['shape']} {case['dtype']}: {error}"
+                for case, error in zip(cases, errors) if error]
+    return {"compiled": len(cases) - len(failures), "failures": failures}
+
+
+def compile_ahead(library, threads, cases):
+    """In a process that has started no threads, as one that forks must not have."""
+    process = subprocess.run([sys.executable, os.path.abspath(__file__), library, str(threads)], text=True,
+                             input=json.dumps({"compile": cases, "here": True}) + "\n", stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
+    lines = process.stdout.splitlines()
+    return json.loads(lines[1]) if len(lines) > 1 else {"error": f"ended with {process.returncode}"}
+
+
+def answer(library, threads, peers, missing, question):
     if missing:
         return {"error": f"not installed: {missing}", "missing": True}
     try:
         if question.get("burst"):
             return {"ms": peers.burst()}
+        if question.get("here"):
+            return compile_here(peers, question["compile"])
+        if "compile" in question:
+            return compile_ahead(library, threads, question["compile"])
         if "case" in question:
             return {"ready": True, **peers.prepare(question["case"], question["peer"])}
-        return {"error": "a question has either a case or a burst"}
+        return {"error": "a question has a case, a burst or cases to compile"}
     except NoSuchPeer as error:
         return {"error": str(error), "none": True}
     except ImportError as error:
@@ -411,7 +495,7 @@ def serve(library, threads, questions, answers):
         except ValueError as error:
             say({"error": f"no JSON: {error}"})
             continue
-        say(answer(peers, missing, question))
+        say(answer(library, threads, peers, missing, question))
 
 
 def small_case(kernel, dtype):
@@ -428,7 +512,8 @@ def self_test():
     case = {"kernel": "softmax", "shape": [1, 2], "dtype": "f32", "variant": "", "sets": 1}
     lines = [json.dumps({"case": case, "peer": "torch_eager"}), '{"burst": true}', "",
              json.dumps({"case": {**case, "variant": "broken"}, "peer": "torch_eager"}),
-             json.dumps({"case": case, "peer": "numpy"}), "nonsense", "{}"]
+             json.dumps({"case": case, "peer": "numpy"}), "nonsense", "{}",
+             json.dumps({"compile": [case, {**case, "variant": "broken"}]})]
     out = io.StringIO()
     serve("fake", 3, iter(lines), out)
     said = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -437,7 +522,8 @@ def self_test():
     assert said[2] == {"ms": 0.5}, said[2]
     assert said[3] == {"error": "RuntimeError: out of everything"}, said[3]
     assert said[4] == {"error": "the fake is no NumPy", "none": True}, said[4]
-    assert "error" in said[5] and "error" in said[6] and len(said) == 7, said
+    assert "error" in said[5] and "error" in said[6] and len(said) == 8, said
+    assert said[7] == {"compiled": 1, "failures": ["softmax [1, 2] f32: RuntimeError: out of everything"]}, said[7]
     tried = ["protocol"]
     kernels = ["matmul", "softmax", "swiglu", "rms_norm", "layer_norm", "rotary", "cross_entropy"]
     results = {}
@@ -479,7 +565,8 @@ def main():
     if len(sys.argv) != 3 or sys.argv[1] not in ("torch", "numpy", "fake") or not sys.argv[2].isdigit():
         sys.exit(__doc__)
     library, threads = sys.argv[1], int(sys.argv[2])
-    wanted = {**ENVIRONMENT, **{name: str(threads) for name in THREADS}}
+    wanted = {**ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": inductor_cache(threads),
+              **{name: str(threads) for name in THREADS}}
     if library != "fake" and any(os.environ.get(name) != value for name, value in wanted.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
     # Whatever libraries print goes to the standard error stream: the standard output is for answers alone.

@@ -8,7 +8,7 @@
 /// (runtime/sim/Calls.cpp lists them), where `place` numbers a line of the C++ source in the table at `placesSymbol`.
 namespace tenon::sim {
 
-inline constexpr int wideOperands = 512; ///< bytes of the accumulators of one thread at most
+inline constexpr int wideOperands = 2048; ///< bytes of the accumulators that one thread waits for at once, at most
 
 /// The beginning of a thread, which the code reads and writes itself.
 struct ThreadHeader {

@@ -182,7 +182,7 @@ Binding::Binding(const Kernel &kernel, const Signature &signature, const Argumen
 void Binding::addOptions(const CompileOptions &options, int device) {
   // A new option does not compile here: it belongs into the key, or has no influence on the code. What GPU code depends
   // on is in gpuOptionsText() too, for the disk cache.
-  const auto &[isa, useDiskCache, gpu, unused, warps, cluster, stages, split, shareTail, stagger, without] = options;
+  const auto &[isa, useDiskCache, gpu, unused, warps, cluster, stages, split, shareTail, pingPong, without] = options;
   key_.push_back(static_cast<uint64_t>(target_));
   addText(isa);
   if (!forGpu_)
@@ -190,7 +190,7 @@ void Binding::addOptions(const CompileOptions &options, int device) {
   auto pair = [](int low, int high) { return uint64_t(uint32_t(low)) | uint64_t(uint32_t(high)) << 32; };
   key_.push_back(pair(device, warps));
   key_.push_back(pair(cluster, stages));
-  key_.push_back(pair(split, 2 * stagger + shareTail));
+  key_.push_back(pair(split, 2 * pingPong + shareTail));
   addText(without);
   if (target_ != Target::cuda) // a device's architecture is its own
     addText(gpu);

@@ -72,8 +72,8 @@ bool isGpu(Target target) { return target == Target::sim || target == Target::cu
 
 std::string gpuOptionsText(const CompileOptions &options) {
   return "w" + std::to_string(options.warps) + "c" + std::to_string(options.cluster) + "s" +
-         std::to_string(options.stages) + "k" + std::to_string(options.split) + (options.shareTail ? "t" : "") + "o" + std::to_string(options.stagger) +
-         "-" + options.without;
+         std::to_string(options.stages) + "k" + std::to_string(options.split) + (options.shareTail ? "t" : "") +
+         (options.pingPong ? "p" : "") + "-" + options.without;
 }
 
 namespace {

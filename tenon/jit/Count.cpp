@@ -16,7 +16,7 @@ model::CountPlan countPlan(const Kernel &kernel, const Arguments &arguments, con
   thread_local mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   Specialization specialization = binding.specialization();
   mlir::OwningOpRef<mlir::ModuleOp> module =
-      traceKernel(kernel, specialization.arguments, specialization.noOverlap, context);
+      traceKernel(kernel, specialization.arguments, specialization.noOverlap, context, Verified::no);
   return model::CountPlan::fromTileIr(*module->getOps<mlir::func::FuncOp>().begin());
 }
 

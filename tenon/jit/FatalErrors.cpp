@@ -22,8 +22,10 @@ namespace {
 
 constexpr size_t stackBytes = 64 << 20; // address space; pages are had when they are touched
 
+} // namespace
+
 /// How a piece of guarded work ended. Shared with its thread, which may stay for ever.
-struct Outcome {
+struct GuardedWork::Outcome {
   std::mutex mutex;
   std::condition_variable changed;
   bool done = false;
@@ -39,66 +41,80 @@ struct Outcome {
   }
 };
 
-thread_local Outcome *current = nullptr; ///< of the work that this thread does
+thread_local GuardedWork::Outcome *GuardedWork::current = nullptr;
 
-struct Task {
+struct GuardedWork::Task {
   std::shared_ptr<Outcome> outcome;
-  llvm::function_ref<void()> work;
+  std::function<void()> work;
 
-  static void *run(void *argument) {
-    std::unique_ptr<Task> task(static_cast<Task *>(argument));
-    current = task->outcome.get();
+  void operator()() const {
     std::exception_ptr thrown;
     try {
-      task->work();
+      work();
     } catch (...) {
       thrown = std::current_exception();
     }
-    task->outcome->finish(std::move(thrown), std::nullopt);
+    outcome->finish(std::move(thrown), std::nullopt);
+  }
+  static void *run(void *argument) {
+    std::unique_ptr<Task> task(static_cast<Task *>(argument));
+    current = task->outcome.get();
+    (*task)();
     return nullptr;
   }
 };
 
 void onFatalError(void *, const char *reason, bool) {
-  if (!current) { // not ours: as if no handler were installed
+  if (!GuardedWork::current) { // not ours: as if no handler were installed
     llvm::errs() << "LLVM ERROR: " << reason << "\n";
     return;
   }
-  current->finish(nullptr, reason);
+  GuardedWork::current->finish(nullptr, reason);
   while (true)
     std::this_thread::sleep_for(std::chrono::hours(24));
 }
 
-} // namespace
-
-void guardFatalErrors(llvm::function_ref<void()> work) {
+GuardedWork::GuardedWork(std::function<void()> work) : outcome_(std::make_shared<Outcome>()) {
   static const bool installed = [] {
     llvm::install_fatal_error_handler(onFatalError);
     return true;
   }();
   (void)installed;
-  auto outcome = std::make_shared<Outcome>();
-  auto task = std::make_unique<Task>(Task{outcome, work});
+  auto task = std::make_unique<Task>(Task{outcome_, std::move(work)});
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stackBytes);
-  pthread_t thread;
-  bool started = pthread_create(&thread, &attributes, Task::run, task.get()) == 0;
+  running_ = pthread_create(&thread_, &attributes, Task::run, task.get()) == 0;
   pthread_attr_destroy(&attributes);
-  if (!started) // better unguarded than not at all
-    return work();
-  task.release(); // the thread's now
-  {
-    std::unique_lock lock(outcome->mutex);
-    outcome->changed.wait(lock, [&] { return outcome->done; });
-  }
-  if (outcome->fatal) {
-    pthread_detach(thread);
-    throw InternalError("LLVM gave up: " + *outcome->fatal);
-  }
-  pthread_join(thread, nullptr);
-  if (outcome->thrown)
-    std::rethrow_exception(outcome->thrown);
+  if (running_)
+    task.release(); // the thread's now
+  else
+    (*task)(); // better unguarded than not at all
 }
+
+GuardedWork::~GuardedWork() { join(); }
+
+void GuardedWork::join() {
+  if (!running_)
+    return;
+  running_ = false;
+  bool stays = false;
+  {
+    std::unique_lock lock(outcome_->mutex);
+    outcome_->changed.wait(lock, [&] { return outcome_->done; });
+    stays = outcome_->fatal.has_value();
+  }
+  stays ? pthread_detach(thread_) : pthread_join(thread_, nullptr);
+}
+
+void GuardedWork::wait() {
+  join();
+  if (outcome_->fatal)
+    throw InternalError("LLVM gave up: " + *outcome_->fatal);
+  if (outcome_->thrown)
+    std::rethrow_exception(outcome_->thrown);
+}
+
+void guardFatalErrors(llvm::function_ref<void()> work) { GuardedWork([work] { work(); }).wait(); }
 
 } // namespace tenon::jit

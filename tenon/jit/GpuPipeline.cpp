@@ -12,6 +12,7 @@
 #include "tenon/compiler/transform/Passes.h"
 #include "tenon/compiler/transform/SplitReduction.h"
 #include "tenon/jit/Compiler.h"
+#include "tenon/jit/FatalErrors.h"
 #include "tenon/jit/Phases.h"
 #include "tenon/runtime/cuda/Gpu.h"
 #include "tenon/runtime/cuda/Module.h"
@@ -26,15 +27,34 @@ using namespace mlir;
 namespace tenon::jit {
 namespace {
 
-/// An MLIR module in the llvm dialect as an object file of this processor.
-llvm::SmallVector<char, 0> hostObject(ModuleOp module, const cpu::Isa &isa, Diagnostics &diagnostics) {
-  llvm::LLVMContext context;
-  auto llvmModule = cpu::translateToLlvm(module, isa, context);
-  if (!llvmModule)
-    diagnostics.raise("host");
-  cpu::optimize(*llvmModule, isa);
-  return cpu::emitObject(*llvmModule, isa);
-}
+/// An MLIR module in the llvm dialect as an object file of this processor. Once it is LLVM's, which the constructor sees
+/// to, nothing of the MLIR context is needed any more, and the rest happens on a thread of its own.
+class HostObject {
+public:
+  HostObject(ModuleOp module, const cpu::Isa &isa, Diagnostics &diagnostics) : made_(std::make_shared<Made>()) {
+    made_->module = cpu::translateToLlvm(module, isa, made_->context);
+    if (!made_->module)
+      diagnostics.raise("host");
+    nvidia::registerBackEnd(); // what is registered later would be a change of what the thread looks at
+    work_.emplace([made = made_, isa] {
+      cpu::optimize(*made->module, isa);
+      made->object = cpu::emitObject(*made->module, isa);
+    });
+  }
+  llvm::SmallVector<char, 0> take() {
+    work_->wait();
+    return std::move(made_->object);
+  }
+
+private:
+  struct Made { ///< the thread's as well, which keeps it where LLVM gives up
+    llvm::LLVMContext context;
+    std::unique_ptr<llvm::Module> module;
+    llvm::SmallVector<char, 0> object;
+  };
+  std::shared_ptr<Made> made_;
+  std::optional<GuardedWork> work_;
+};
 
 /// For the GPU and its simulator alike.
 LogicalResult expandMath(ModuleOp module, bool sinks) {
@@ -75,7 +95,9 @@ std::string shareLastInstances(ModuleOp module, Diagnostics &diagnostics) {
 
 /// The place of a kernel's threads, in words.
 std::string describeBlock(const std::string &name, const nvidia::BlockShape &block) {
-  std::string text = name + " runs in blocks of " + std::to_string(block.threads) + " threads";
+  std::string text = name + " runs in blocks of " + std::to_string(block.teams * block.threads) + " threads";
+  if (block.teams > 1)
+    text += ", " + std::to_string(block.threads) + " to a program instance,";
   if (block.producers)
     text += " and " + std::to_string(block.producers) + " that load for them";
   if (block.cluster > 1)
@@ -122,8 +144,6 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
                 std::to_string(options.split));
   if (options.shareTail && options.split > 1)
     throw Error("a loop is split among program instances, or the last instances are shared by all blocks, not both");
-  if (options.stagger < 0 || options.stagger > 16)
-    throw Error("warpgroups begin 1 to 16 iterations after each other, not " + std::to_string(options.stagger));
   nvidia::Steps steps = nvidia::Steps::without(options.without);
   std::vector<std::string> remarks;
   Diagnostics diagnostics(context);
@@ -141,7 +161,15 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
     printTo(*emit, module);
     return std::nullopt;
   }
+  std::optional<cuda::AssemblerStart> assembler;
+  if (target == Target::cuda && !emit)
+    assembler.emplace(options.device);
   cpu::Isa isa = cpu::selectIsa(options.isa);
+  std::optional<HostObject> host;
+  auto takeHost = [&] {
+    PhaseTimer timer(report, "host"); // what is left of it
+    return host->take();
+  };
   GeneratedCode code;
   code.info = lower::describeKernel(module);
   if (!emit) { // grid, preconditions and workspaces are the host's business
@@ -149,12 +177,18 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
     OwningOpRef<ModuleOp> plan = cpu::lowerPlan(module, isa);
     if (!plan || failed(cpu::lowerToLlvmDialect(*plan)))
       diagnostics.raise("plan");
-    code.host = hostObject(*plan, isa, diagnostics);
+    host.emplace(*plan, isa, diagnostics);
   }
   nvidia::BlockShape block;
   {
     PhaseTimer timer(report, "layouts");
     block = nvidia::chooseBlock(lower::kernelOf(module), {options.gpu, options.warps, options.cluster});
+    if (options.pingPong) {
+      nvidia::PingPong turns = nvidia::pingPongBlock(module, block, options.warps, steps);
+      block = turns.block.value_or(block);
+      remarks.push_back(turns.block ? "two warpgroups take program instances in turns (ping-pong)"
+                                    : "warpgroups do not take turns (no ping-pong): " + turns.refusal);
+    }
     if (failed(nvidia::chooseLayouts(module, block, steps)))
       diagnostics.raise("layouts");
   }
@@ -165,7 +199,7 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   nvidia::ThreadProgram program;
   {
     PhaseTimer timer(report, "threads");
-    program = nvidia::lowerToThreads(module, block, options.gpu, {options.stages, options.stagger, steps});
+    program = nvidia::lowerToThreads(module, block, options.gpu, {options.stages, steps});
     if (!program.module || failed(expandMath(*program.module, steps.sinking)))
       diagnostics.raise("threads");
   }
@@ -188,10 +222,13 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
     return std::nullopt;
   }
   if (target == Target::sim && !emit) {
-    PhaseTimer timer(report, "simulator code");
-    if (failed(nvidia::lowerThreadsToSim(*program.module)))
-      diagnostics.raise("simulator code");
-    code.device = hostObject(*program.module, isa, diagnostics);
+    {
+      PhaseTimer timer(report, "simulator code");
+      if (failed(nvidia::lowerThreadsToSim(*program.module)))
+        diagnostics.raise("simulator code");
+      code.device = HostObject(*program.module, isa, diagnostics).take();
+    }
+    code.host = takeHost();
     return code;
   }
   nvidia::PtxModule made;
@@ -224,13 +261,14 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
     // The driver's linker assembles parts of programs. It does not know then how many registers a kernel begins with, and
     // leaves out what moves them. Of a whole program, which is what it is when it is loaded as PTX, nothing is left out.
     code.device.assign(ptx.c_str(), ptx.c_str() + ptx.size() + 1);
-    return code;
+  } else {
+    PhaseTimer timer(report, "assemble");
+    cuda::Cubin cubin = cuda::assemble(cuda::Gpu::get(options.device), ptx);
+    auto bytes = std::as_bytes(std::span(cubin.bytes));
+    code.device.assign(reinterpret_cast<const char *>(bytes.data()),
+                       reinterpret_cast<const char *>(bytes.data()) + bytes.size());
   }
-  PhaseTimer timer(report, "assemble");
-  cuda::Cubin cubin = cuda::assemble(cuda::Gpu::get(options.device), ptx);
-  auto bytes = std::as_bytes(std::span(cubin.bytes));
-  code.device.assign(reinterpret_cast<const char *>(bytes.data()),
-                     reinterpret_cast<const char *>(bytes.data()) + bytes.size());
+  code.host = takeHost();
   return code;
 }
 

@@ -63,7 +63,7 @@ struct CompileOptions {
   int stages = 0;             ///< of asynchronous copies in flight in loops around a dot; 0: chosen, 1: none
   int split = 0;              ///< GPU program instances that share a loop which only adds up; 0 and 1: none do
   bool shareTail = false;     ///< the last program instances, fewer than a GPU's blocks, are made by all blocks
-  int stagger = 0;            ///< iterations by which warpgroups of a GPU block begin one after the other; 0: none
+  bool pingPong = false;      ///< two warpgroups of a GPU block take program instances in turns, each alone with its own
   std::string without;        ///< steps of the GPU's code generation to leave out, "order,bulk-stores": docs/nvidia.md
 };
 

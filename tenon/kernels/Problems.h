@@ -24,6 +24,7 @@ Entry rotaryEntry();
 Entry crossEntropyEntry();
 Entry dropoutEntry();
 Entry matmulEntry();
+Entry linearEntry();
 Entry matmulBiasGeluEntry();
 Entry batchedMatmulEntry();
 Entry groupedMatmulEntry();
@@ -69,11 +70,7 @@ struct AttentionShape {
 Problem attentionProblem(const AttentionShape &shape, DType dtype, uint64_t seed);
 
 /// A new tensor; floats uniform in [lo, hi), integers in [lo, hi].
-inline Tensor randomTensor(DType dtype, IndexList sizes, uint64_t seed, double lo = -2, double hi = 2) {
-  Tensor tensor = Tensor::empty(dtype, sizes);
-  tensor.fillRandom(seed, lo, hi);
-  return tensor;
-}
+Tensor randomTensor(DType dtype, IndexList sizes, uint64_t seed, double lo = -2, double hi = 2);
 
 inline int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 

@@ -2,6 +2,7 @@
 #include "tenon/kernels/Samples.h"
 
 #include "tenon/kernels/Kernels.h"
+#include "tenon/verify/Values.h"
 
 #include <algorithm>
 
@@ -10,9 +11,15 @@ namespace {
 
 /// One of every 61, beginning somewhere: prime to all tile sizes, so that every place within a tile has its turn, and
 /// every block of 64 is looked at.
-Tensor sampled(const Tensor &tensor, int64_t dim, int64_t step = 61) {
-  int64_t size = tensor.size(dim), begin = std::min<int64_t>(size / 2, 17) % step;
-  return size <= step ? tensor : tensor.slice(dim, begin, (size - begin + step - 1) / step, step);
+struct Places {
+  int64_t begin, step;
+};
+Places samplesAlong(int64_t size) { return size <= 61 ? Places{0, 1} : Places{17, 61}; }
+
+Tensor sampled(const Tensor &tensor, int64_t dim) {
+  int64_t size = tensor.size(dim);
+  auto [begin, step] = samplesAlong(size);
+  return step == 1 ? tensor : tensor.slice(dim, begin, (size - begin + step - 1) / step, step);
 }
 
 /// Rows by themselves: x, parameters of the columns, y.
@@ -31,6 +38,32 @@ std::vector<Arguments> sampledProduct(const Arguments &arguments) {
   part[0] = sampled(arguments[0].tensor(), 0);
   part[1] = sampled(arguments[1].tensor(), 1);
   part[2] = arguments[2].tensor().size(0) ? sampled(arguments[2].tensor(), 0) : arguments[2].tensor();
+  part[3] = sampled(sampled(arguments[3].tensor(), 0), 1);
+  return {part};
+}
+
+/// x, gate, up, y: the same, with two products.
+std::vector<Arguments> sampledGated(const Arguments &arguments) {
+  Arguments part = arguments;
+  part[0] = sampled(arguments[0].tensor(), 0);
+  part[1] = sampled(arguments[1].tensor(), 1);
+  part[2] = sampled(arguments[2].tensor(), 1);
+  part[3] = sampled(sampled(arguments[3].tensor(), 0), 1);
+  return {part};
+}
+
+/// a, b, offsets, c: the same; an expert has those of its rows that are sampled.
+std::vector<Arguments> sampledExperts(const Arguments &arguments) {
+  Arguments part = arguments;
+  auto [begin, step] = samplesAlong(arguments[0].tensor().size(0));
+  std::vector<int64_t> offsets = valuesOf<int64_t>(arguments[2].tensor());
+  for (int64_t &offset : offsets)
+    offset = offset <= begin ? 0 : (offset - begin + step - 1) / step;
+  part[0] = sampled(arguments[0].tensor(), 0);
+  part[1] = sampled(arguments[1].tensor(), 2);
+  Tensor starts = Tensor::empty(arguments[2].tensor().dtype(), arguments[2].tensor().sizes());
+  setValues(starts, offsets);
+  part[2] = starts;
   part[3] = sampled(sampled(arguments[3].tensor(), 0), 1);
   return {part};
 }
@@ -61,6 +94,10 @@ std::vector<Arguments> sampledAttention(const Arguments &arguments) {
 std::function<std::vector<Arguments>(const Arguments &)> samplesOf(const Entry &entry) {
   if (&entry.kernel == &matmul)
     return sampledProduct;
+  if (&entry.kernel == &gatedMlp)
+    return sampledGated;
+  if (&entry.kernel == &groupedMatmul)
+    return sampledExperts;
   if (&entry.kernel == &attention)
     return sampledAttention;
   if (&entry.kernel == &softmax || &entry.kernel == &layerNorm)

@@ -52,9 +52,6 @@ Space rowSpace(const Tensor &x, Target target, double tilesAlive) {
   return space;
 }
 
-namespace {
-
-/// For element-wise kernels and reductions that walk along their rows: any tile will do.
 Space tileSpace(const Problem &problem, Target target) {
   Space space;
   int64_t rows = 1, cols = 1;
@@ -80,6 +77,8 @@ Space tileSpace(const Problem &problem, Target target) {
   return space;
 }
 
+namespace {
+
 /// Kernels whose tile must span the row.
 bool spansRows(const Entry &entry) { return entry.name == "rms_norm"; }
 
@@ -94,6 +93,10 @@ Space spaceOf(const Entry &entry, const Problem &problem, Target target) {
     return softmaxSpace(problem, target);
   if (&entry.kernel == &layerNorm)
     return layerNormSpace(problem, target);
+  if (&entry.kernel == &gatedMlp)
+    return gatedMlpSpace(problem, target);
+  if (&entry.kernel == &groupedMatmul)
+    return groupedMatmulSpace(problem, target);
   if (spansRows(entry))
     return rowSpace(problem.arguments[0].tensor(), target, 2);
   return tileSpace(problem, target);

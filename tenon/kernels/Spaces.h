@@ -21,6 +21,8 @@ Space matmulSpace(const Problem &problem, Target target);
 Space attentionSpace(const Problem &problem, Target target);
 Space softmaxSpace(const Problem &problem, Target target);
 Space layerNormSpace(const Problem &problem, Target target);
+Space gatedMlpSpace(const Problem &problem, Target target);
+Space groupedMatmulSpace(const Problem &problem, Target target);
 
 //===--- What spaces share ----------------------------------------------------------------------------------------===//
 
@@ -30,6 +32,17 @@ inline bool isGpu(Target target) { return target == Target::cuda || target == Ta
 void addCpuOptions(Space &space, bool threads = true);
 /// Of the values, those that are not more than twice what there is: beyond, a tile is mostly padding.
 std::vector<int64_t> useful(std::vector<int64_t> values, int64_t size);
+/// Tiles of a matrix product on a GPU: parameters bm, bn and bk.
+struct ProductSizes {
+  int64_t m, n, k;
+  int64_t elementBytes, resultBytes;
+  int64_t products = 1;  ///< that share their first operand, each with sums of its own
+  bool mayShare = true;  ///< whether several instances may share the loop over k
+};
+Space productSpace(const ProductSizes &sizes);
+/// For element-wise kernels, reductions that walk along their rows, and whatever has no space of its own: any tile will
+/// do.
+Space tileSpace(const Problem &problem, Target target);
 /// Tiles that span rows of `cols` elements, each row with some padding or none: parameters rows and cols.
 Space rowSpace(const Tensor &x, Target target, double tilesAlive);
 

@@ -28,14 +28,27 @@ Entry checked(Entry entry) {
   return entry;
 }
 
+thread_local int shapesOnly = 0;
+
 } // namespace
+
+ShapesOnly::ShapesOnly() { ++shapesOnly; }
+ShapesOnly::~ShapesOnly() { --shapesOnly; }
+
+Tensor randomTensor(DType dtype, IndexList sizes, uint64_t seed, double lo, double hi) {
+  Tensor tensor = Tensor::empty(dtype, sizes);
+  if (!shapesOnly)
+    tensor.fillRandom(seed, lo, hi);
+  return tensor;
+}
 
 const std::vector<Entry> &entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> list;
     for (auto make : {vectorAddEntry, geluEntry, geluTanhEntry, biasGeluEntry, swigluEntry, softmaxEntry, layerNormEntry,
-                      rmsNormEntry, rotaryEntry, crossEntropyEntry, dropoutEntry, matmulEntry, matmulBiasGeluEntry,
-                      batchedMatmulEntry, groupedMatmulEntry, dequantMatmulEntry, gatedMlpEntry, attentionEntry})
+                      rmsNormEntry, rotaryEntry, crossEntropyEntry, dropoutEntry, matmulEntry, linearEntry,
+                      matmulBiasGeluEntry, batchedMatmulEntry, groupedMatmulEntry, dequantMatmulEntry, gatedMlpEntry,
+                      attentionEntry})
       list.push_back(checked(make()));
     return list;
   }();

@@ -27,6 +27,16 @@ struct Entry {
   std::function<void(const Arguments &)> plainLoop;
 };
 
+/// While it lives, the problems that this thread poses have arguments of the right types and sizes with values that
+/// nobody set, in memory that nobody touched: for whoever only counts.
+class ShapesOnly {
+public:
+  ShapesOnly();
+  ~ShapesOnly();
+  ShapesOnly(const ShapesOnly &) = delete;
+  ShapesOnly &operator=(const ShapesOnly &) = delete;
+};
+
 const std::vector<Entry> &entries();
 /// Throws Error listing the known names.
 const Entry &find(std::string_view name);

@@ -97,7 +97,7 @@ const Kernel::Body &Kernel::body() const { return definition_->body; }
 std::shared_ptr<void> &Kernel::compiled() const { return definition_->compiled; }
 
 OwningOpRef<ModuleOp> traceKernel(const Kernel &kernel, std::span<const ArgumentSpec> arguments, bool noOverlap,
-                                  MLIRContext &context) {
+                                  MLIRContext &context, Verified verified) {
   tile::loadTileDialects(context);
   Tracer tracer(context, kernel);
   func::FuncOp function = tracer.function();
@@ -138,7 +138,7 @@ OwningOpRef<ModuleOp> traceKernel(const Kernel &kernel, std::span<const Argument
     throw;
   }
   bound.clear();
-  tracer.finish();
+  tracer.finish(verified);
   return tracer.takeModule();
 }
 

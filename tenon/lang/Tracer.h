@@ -38,9 +38,14 @@ struct ArgumentSpec {
   std::vector<int64_t> divisible;
 };
 
+/// Whether the verifier sees what was traced: a check of Tenon itself, not of the kernel, for what is going to be
+/// compiled. It takes as long as tracing does.
+enum class Verified : bool { no, yes };
+
 /// Runs the kernel's body and returns the module with its one function. Throws Error for a wrong program.
 mlir::OwningOpRef<mlir::ModuleOp> traceKernel(const Kernel &kernel, std::span<const ArgumentSpec> arguments,
-                                              bool noOverlap, mlir::MLIRContext &context);
+                                              bool noOverlap, mlir::MLIRContext &context,
+                                              Verified verified = Verified::yes);
 
 /// The state of one trace: where the next op goes, and which C++ variables are alive.
 class Tracer {
@@ -109,7 +114,7 @@ public:
   /// Remembers an error found where throwing is impossible (a destructor); raise() throws the first.
   void fail(Error error);
   void raise() const;
-  void finish();
+  void finish(Verified verified);
 
   bool hasGrid = false;
 

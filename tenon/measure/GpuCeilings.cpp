@@ -76,18 +76,21 @@ public:
   double matrixRate(DType type, bool tf32) const {
     constexpr int64_t rows = 128, cols = 256, all = 8192;
     int64_t depth = 128 / static_cast<int64_t>(sizeOf(type)); // a row of a tile fills a line
+    Tensor a = Tensor::zeros(type, {rows, all}, where_);
+    Tensor b = Tensor::zeros(type, {cols, all}, where_).transpose({1, 0});
+    Tensor c = Tensor::zeros(isInteger(type) ? i32 : bf16, {2 * processors_ * rows, cols}, where_);
+    LaunchOptions options = options_;
+    options.params = {{"rows", rows}, {"cols", cols}, {"depth", depth}, {"tf32", tf32}};
+    options.compile.warps = 8;
     try {
-      Tensor a = Tensor::zeros(type, {rows, all}, where_);
-      Tensor b = Tensor::zeros(type, {cols, all}, where_).transpose({1, 0});
-      Tensor c = Tensor::zeros(isInteger(type) ? i32 : bf16, {2 * processors_ * rows, cols}, where_);
-      LaunchOptions options = options_;
-      options.params = {{"rows", rows}, {"cols", cols}, {"depth", depth}, {"tf32", tf32}};
-      options.compile.warps = 8;
-      double operations = 2.0 * rows * cols * all * 2 * processors_;
-      return operations / fastest(matrixRateKernel, {a, b, c}, options);
-    } catch (const Error &) {
+      prepare(matrixRateKernel, {a, b, c}, options);
+    } catch (const InternalError &) {
+      throw;
+    } catch (const Error &) { // the compiler refuses: more shared memory than this architecture has, for example
       return 0;
     }
+    double operations = 2.0 * rows * cols * all * 2 * processors_;
+    return operations / fastest(matrixRateKernel, {a, b, c}, options);
   }
 
 private:

@@ -234,6 +234,9 @@ Results parseResults(const std::string &contents, const std::string &name) {
     throw Error("'" + name + "' has results of schema " + std::to_string(results.schema) + ", written by Tenon " +
                 results.version + ", and this Tenon reads schema " + std::to_string(resultsSchema) + ": measure again");
   results.command = text(json, "command");
+  if (results.command == "profile")
+    throw Error("'" + name + "' is a profile, which says what a program did and measures no kernel: `tenon bench --json "
+                "FILE` writes results");
   results.commit = text(json, "commit");
   results.build = text(json, "build");
   results.complete = flag(json, "complete", true);
@@ -247,9 +250,20 @@ Results parseResults(const std::string &contents, const std::string &name) {
     results.peaks.bytesPerSecond = std::max(results.peaks.bytesPerSecond, real(json["gpu"], "datasheet_bytes_per_s"));
   }
   std::string target = results.command == "bench gpu" ? "cuda" : "cpu";
-  for (const Json &row : json["results"])
-    if (auto parsed = parseRow(row, results, target))
-      results.rows.push_back(std::move(*parsed));
+  for (const Json &row : json["results"]) {
+    auto parsed = parseRow(row, results, target);
+    if (!parsed)
+      continue;
+    results.rows.push_back(std::move(*parsed));
+    if (!row.contains("warm") || !row["warm"].is_object())
+      continue;
+    Json warm = row; // a measurement of its own
+    std::string variant = text(row, "variant");
+    warm["variant"] = variant.empty() ? "warm" : variant + ", warm";
+    warm["time"] = row["warm"];
+    warm["cold"] = false;
+    results.rows.push_back(*parseRow(warm, results, target));
+  }
   return results;
 }
 

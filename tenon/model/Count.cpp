@@ -97,8 +97,12 @@ double uniqueElements(const std::vector<Touched> &all, int view, bool isWrite, b
   return unionOf(boxes, 0);
 }
 
-/// The most bytes of tiles alive at once.
-double mostAlive(const PlanStructure &plan, std::span<const int64_t> constants) {
+struct Alive {
+  double most = 0, inLoops = 0;
+};
+
+/// The most bytes of tiles alive at once, and in loops around dots.
+Alive mostAlive(const PlanStructure &plan, std::span<const int64_t> constants) {
   std::vector<double> change(plan.steps + 2);
   for (const PlanStructure::Tile &tile : plan.tiles) {
     if (!tile.occupies)
@@ -109,10 +113,15 @@ double mostAlive(const PlanStructure &plan, std::span<const int64_t> constants) 
     change[tile.born] += bytes;
     change[tile.dies + 1] -= bytes;
   }
-  double alive = 0, most = 0;
-  for (double one : change)
-    most = std::max(most, alive += one);
-  return most;
+  Alive result;
+  for (size_t i = 1; i < change.size(); ++i)
+    change[i] += change[i - 1];
+  for (double alive : change)
+    result.most = std::max(result.most, alive);
+  for (const PlanStructure::Loop &loop : plan.loops)
+    for (size_t i = loop.first; loop.aroundDot && i <= loop.last && i < change.size(); ++i)
+      result.inLoops = std::max(result.inLoops, change[i]);
+  return result;
 }
 
 /// Of the loop around a dot that loads most, its loads; and of all loops, their dots.
@@ -141,7 +150,9 @@ void describeLoops(const PlanStructure &plan, std::span<const int64_t> constants
           load.lineBytes *= static_cast<double>((size * tile.bytes + line - 1) / line * line);
         else
           load.lineBytes *= static_cast<double>(size);
-        load.straddles |= view.hasStrides && stride != 1 && size > 1 && stride * tile.bytes % line != 0;
+        bool isRow = view.hasStrides && stride != 1 && size > 1;
+        load.straddles |= isRow && stride * tile.bytes % line != 0;
+        load.byThreads |= isRow && stride * tile.bytes % 16 != 0;
       }
       all += load.lineBytes;
       loads.push_back(load);
@@ -155,7 +166,7 @@ void describeLoops(const PlanStructure &plan, std::span<const int64_t> constants
 
 /// What counting a grid adds up.
 struct Total {
-  Work useful, executed;
+  Work useful, executed, inLoops;
   std::vector<double> read, written;
   double loopLoadBytes = 0, loopIterations = 0, busiest = 0, all = 0;
 
@@ -164,6 +175,7 @@ struct Total {
   void add(const Tally &tally, double times) {
     useful.add(tally.useful, times);
     executed.add(tally.executed, times);
+    inLoops.add(tally.inLoops, times);
     double bytes = 0;
     for (size_t view = 0; view < read.size(); ++view) {
       read[view] += times * tally.read[view];
@@ -259,7 +271,9 @@ Counts CountPlan::count(std::span<const int64_t> words, int64_t maxClasses) cons
   counts.refusal = evaluator.launch(counts.grid);
   if (!counts.refusal.empty())
     return counts;
-  counts.liveTileBytes = mostAlive(plan, constants_);
+  Alive alive = mostAlive(plan, constants_);
+  counts.liveTileBytes = alive.most;
+  counts.loopTileBytes = alive.inLoops;
   if (counts.grid[0] <= 0 || counts.grid[1] <= 0 || counts.grid[2] <= 0)
     return counts;
   counts.instances = static_cast<double>(counts.grid[0]) * static_cast<double>(counts.grid[1]) *
@@ -269,6 +283,7 @@ Counts CountPlan::count(std::span<const int64_t> words, int64_t maxClasses) cons
   countGrid(evaluator, counts.grid, total);
   counts.useful = total.useful;
   counts.executed = total.executed;
+  counts.inLoops = total.inLoops;
   counts.loopLoadBytes = total.loopLoadBytes;
   counts.loopIterations = total.loopIterations / counts.instances;
   describeLoops(plan, constants_, words, counts);

@@ -75,11 +75,14 @@ struct Counts {
   std::vector<ViewCounts> views;  ///< those that are accessed
   double busiestShare = 0;        ///< executed work of the busiest instance over the mean: 1 when all are alike
   double liveTileBytes = 0;       ///< most bytes of tiles alive at once in one instance
+  double loopTileBytes = 0;       ///< of that, in loops around dots
+  Work inLoops;                   ///< of `executed`, what stands in loops around dots
   double loopLoadBytes = 0;       ///< bytes of the tiles that one iteration of the innermost loop around a dot loads
   double loopIterations = 0;      ///< of that loop, mean of the instances; 0: there is none
   struct LoopLoad {
     double lineBytes = 0;   ///< of the tile, its rows as whole lines of 128 bytes
     bool straddles = false; ///< rows of the view are no multiples of a line
+    bool byThreads = false; ///< nor of 16 bytes: no tensor map describes them
   };
   std::vector<LoopLoad> loopLoads; ///< of that loop
   struct DotShape {

@@ -9,14 +9,18 @@ using Step = PlanStructure::Step;
 
 Evaluator::Evaluator(const PlanStructure &plan, std::span<const int64_t> constants, std::span<const int64_t> words)
     : readBound(plan.views.size()), writeBound(plan.views.size()), plan_(plan), constants_(constants), words_(words),
-      scalars_(plan.scalars.size(), Range::unknown()), isFixed_(plan.scalars.size()), wholes_(plan.tiles.size()),
-      extents_(plan.tiles.size()), attempts_(plan.variables) {
-  evaluateFixed();
+      scalars_(plan.scalars.size(), Range::unknown()), wholes_(plan.tiles.size()), extents_(plan.tiles.size()),
+      attempts_(plan.variables) {
+  // Most integers of a kernel are sizes and what follows from them. A scalar's operands stand before it.
+  for (uint32_t i = 0; i < plan.scalars.size(); ++i)
+    if (plan.isFixed[i])
+      evaluate(i);
   for (size_t tile = 0; tile < plan.tiles.size(); ++tile)
     for (unsigned d = 0; d < plan.tiles[tile].rank; ++d) {
       int64_t size = constants[plan.tiles[tile].shape + d];
       wholes_[tile].extent[d] = size;
       wholes_[tile].volume *= static_cast<double>(size);
+      extents_[tile][d] = size;
     }
 }
 
@@ -31,27 +35,7 @@ std::set<std::string> Evaluator::notes() const {
 
 //===--- Integers -------------------------------------------------------------------------------------------------===//
 
-/// Most integers of a kernel are sizes and what follows from them. A scalar's operands stand before it.
-void Evaluator::evaluateFixed() {
-  using Kind = PlanStructure::Scalar::Kind;
-  for (uint32_t i = 0; i < plan_.scalars.size(); ++i) {
-    const PlanStructure::Scalar &s = plan_.scalars[i];
-    bool isFixed = true;
-    if (s.kind == Kind::gridId || s.kind == Kind::counter)
-      isFixed = false;
-    else if (s.kind != Kind::constant && s.kind != Kind::word && s.kind != Kind::unknown)
-      for (uint32_t operand : {s.a, s.b, s.kind == Kind::select ? s.c : s.a})
-        isFixed &= operand < i && isFixed_[operand];
-    if (!isFixed)
-      continue;
-    evaluate(i);
-    isFixed_[i] = true;
-  }
-}
-
 void Evaluator::evaluate(uint32_t number) {
-  if (isFixed_[number])
-    return;
   using Kind = PlanStructure::Scalar::Kind;
   const PlanStructure::Scalar &s = plan_.scalars[number];
   auto a = [&]() -> const Range & { return scalars_[s.a]; };
@@ -119,9 +103,8 @@ void Evaluator::evaluate(uint32_t number) {
 }
 
 std::string Evaluator::launch(int64_t (&grid)[3]) {
-  for (const Step &step : plan_.top.steps)
-    if (step.kind == Step::Kind::scalar)
-      evaluate(static_cast<uint32_t>(step.result));
+  for (uint32_t scalar : plan_.top.scalars)
+    evaluate(scalar);
   for (const PlanStructure::Requirement &requirement : plan_.requirements)
     if (scalars_[requirement.condition].never())
       return requirement.message.empty() ? "a precondition does not hold" : requirement.message;
@@ -283,9 +266,6 @@ void Evaluator::indexed(const Step &step, double weight, Tally &tally) {
 int Evaluator::step(const Step &step, double weight, Tally &tally) {
   auto result = static_cast<uint32_t>(step.result);
   switch (step.kind) {
-  case Step::Kind::scalar:
-    evaluate(result);
-    return done;
   case Step::Kind::whole:
     extents_[result] = whole(result);
     return done;
@@ -335,6 +315,12 @@ int Evaluator::step(const Step &step, double weight, Tally &tally) {
 }
 
 int Evaluator::run(const PlanStructure::Block &block, double weight, Tally &tally) {
+  for (uint32_t scalar : block.scalars)
+    evaluate(scalar);
+  // What will have to be split is known before any tile is looked at.
+  for (uint32_t number : block.loops)
+    if (Range count = trips(plan_.loops[number]); count.known && !count.single() && count.canSplit())
+      return count.widest;
   for (const Step &one : block.steps)
     if (int split = step(one, weight, tally); split != done)
       return split;
@@ -348,9 +334,18 @@ Range Evaluator::trips(const PlanStructure::Loop &loop) const {
 
 int Evaluator::loop(const PlanStructure::Loop &loop, double weight, Tally &tally) {
   Range count = trips(loop);
-  if (count.known && !count.single() && count.canSplit())
-    return count.widest;
   int64_t trips = count.hi;
+  Work before;
+  if (loop.aroundDot)
+    before = tally.executed;
+  int split = iterations(loop, count, trips, weight, tally);
+  if (loop.aroundDot && split == done)
+    tally.inLoops.add(tally.executed).add(before, -1);
+  return split;
+}
+
+int Evaluator::iterations(const PlanStructure::Loop &loop, const Range &count, int64_t trips, double weight,
+                          Tally &tally) {
   if (!count.known) {
     note(loop.place, "how often the loop runs is known only when it does: counted once, which may be too little");
     trips = 1;
@@ -541,10 +536,10 @@ void Evaluator::touchAccess(const Step &step, std::vector<Touched> &all, bool ce
 }
 
 void Evaluator::touch(const PlanStructure::Block &block, std::vector<Touched> &all, bool certain) {
+  for (uint32_t scalar : block.scalars)
+    evaluate(scalar);
   for (const Step &step : block.steps) {
-    if (step.kind == Step::Kind::scalar) {
-      evaluate(static_cast<uint32_t>(step.result));
-    } else if (step.kind == Step::Kind::load || step.kind == Step::Kind::store || step.kind == Step::Kind::indexed) {
+    if (step.kind == Step::Kind::load || step.kind == Step::Kind::store || step.kind == Step::Kind::indexed) {
       touchAccess(step, all, certain);
     } else if (step.kind == Step::Kind::loop) {
       const PlanStructure::Loop &loop = plan_.loops[step.extra[0]];

@@ -32,10 +32,11 @@ struct Tally {
   Work useful, executed;
   std::vector<double> read, written; ///< bytes requested, by view
   double loopLoadBytes = 0, loopIterations = 0;
+  Work inLoops; ///< of `executed`, what stands in loops around dots
 
   /// Nothing, of so many views; in the memory that it has.
   void clear(size_t views) {
-    useful = executed = {};
+    useful = executed = inLoops = {};
     read.assign(views, 0);
     written.assign(views, 0);
     loopLoadBytes = loopIterations = 0;
@@ -77,6 +78,7 @@ private:
   int access(const Step &step, double weight, Tally &tally);
   void indexed(const Step &step, double weight, Tally &tally);
   int loop(const PlanStructure::Loop &loop, double weight, Tally &tally);
+  int iterations(const PlanStructure::Loop &loop, const Range &count, int64_t trips, double weight, Tally &tally);
   void describe(const PlanStructure::Loop &loop, int64_t trips, double weight, Tally &tally) const;
   int allAtOnce(const PlanStructure::Loop &loop, int64_t trips, double weight, Tally &tally);
   int iterate(const PlanStructure::Loop &loop, int64_t trips, bool isSplit, double weight, Tally &tally);
@@ -95,7 +97,6 @@ private:
   double volume(uint32_t tile) const { return wholes_[tile].volume; }
   double volume(uint32_t tile, const Extent &extent) const;
   const Extent &whole(uint32_t tile) const { return wholes_[tile].extent; }
-  void evaluateFixed();
 
   struct Span {
     int64_t first = 0, last = 0;
@@ -103,7 +104,6 @@ private:
   const PlanStructure &plan_;
   std::span<const int64_t> constants_, words_;
   std::vector<Range> scalars_;
-  std::vector<bool> isFixed_; ///< scalars that are the same in all instances and iterations: evaluated once
   struct Whole {
     Extent extent{};
     double volume = 1;

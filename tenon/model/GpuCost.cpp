@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/model/GpuCost.h"
 
+#include "tenon/model/Cost.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -20,26 +22,42 @@ bool isShared(const Counts::DotShape &dot, int warps) {
   return overColumns == 1 || (isPower && columns / overColumns >= 8);
 }
 
+/// Columns of one instruction of a warpgroup, which reads them from shared memory for its 64 rows.
+double widthOf(const Counts::DotShape &dot, int warps) {
+  int64_t rows = dot.rows, columns = dot.columns, groups = std::max(warps / 4, 1);
+  if (rows < 64)
+    return 256; // few rows: memory is the bound, and the columns are those of the other operand
+  auto overColumns = static_cast<double>(groups / std::gcd(std::max<int64_t>(rows / 64, 1), groups));
+  return std::min(static_cast<double>(columns) / overColumns, 256.0);
+}
+
 /// What the whole launch does on the whole device, at full rate.
 struct Totals {
   double memory = 0, matrix = 0, other = 0, written = 0;
+  double inLoops = 0; ///< of `other`
 
   Totals(const Counts &counts, const Ceilings &ceilings, const GpuFactors &factors) {
     memory = counts.bytes() / (ceilings.memory().readBytesPerSecond * factors.memory);
-    const Work &work = counts.executed;
-    for (size_t i = 0; i < precisions; ++i) {
-      auto precision = static_cast<Precision>(i);
-      if (work.matrix[i] > 0)
-        matrix += work.matrix[i] / (ceilings.matrixRate(precision) * factors.matrix);
-      if (work.vector[i] > 0) // a multiply-add is two; a plain operation uses the same slot for one
-        other += work.vector[i] / (ceilings.vectorRate(precision) / 2);
-    }
-    if (ceilings.special > 0)
-      other += work.specialFlops() / ceilings.special;
-    if (ceilings.integer > 0)
-      other += work.integer / ceilings.integer;
+    for (size_t i = 0; i < precisions; ++i)
+      if (counts.executed.matrix[i] > 0)
+        matrix += counts.executed.matrix[i] / (ceilings.matrixRate(static_cast<Precision>(i)) * factors.matrix);
+    other = otherSeconds(counts.executed, ceilings);
+    inLoops = std::min(otherSeconds(counts.inLoops, ceilings), other);
     for (const ViewCounts &view : counts.views)
       written += view.written.requested;
+  }
+
+private:
+  static double otherSeconds(const Work &work, const Ceilings &ceilings) {
+    double seconds = 0;
+    for (size_t i = 0; i < precisions; ++i)
+      if (work.vector[i] > 0) // a multiply-add is two; a plain operation uses the same slot for one
+        seconds += work.vector[i] / (ceilings.vectorRate(static_cast<Precision>(i)) / 2);
+    if (ceilings.special > 0)
+      seconds += work.specialFlops() / ceilings.special;
+    if (ceilings.integer > 0)
+      seconds += work.integer / ceilings.integer;
+    return seconds;
   }
 };
 
@@ -47,7 +65,8 @@ class Launch {
 public:
   Launch(const Counts &counts, const Ceilings &ceilings, const GpuShape &shape, const GpuFactors &factors)
       : counts_(counts), ceilings_(ceilings), shape_(shape), f_(factors), totals_(counts, ceilings, factors) {
-    warps_ = shape.warps;
+    cost_.parts.reserve(6);
+    warps_ = shape.pingPong ? 4 : shape.warps; // that hold one instance
     // As the compiler chooses: by the largest tile, whose words a thread has about 64 of.
     for (int most = counts.loopIterations > 0 ? 8 : 16; warps_ == 0;)
       for (warps_ = 4; warps_ < most && counts.liveTileBytes / 4 > warps_ * 32 * 64; warps_ *= 2) {
@@ -107,9 +126,11 @@ private:
     double processors = processorsForClusters();
     double each = ceilings_.processors / (counts_.instances * shape_.split); // of the whole launch's time at full rate, an instance's on its own
     double loaded = 0, lines = 0, largest = 0;
+    bool byThreads = false;
     for (const Counts::LoopLoad &load : counts_.loopLoads) {
       loaded += load.lineBytes;
-      double bytes = load.lineBytes * (load.straddles ? f_.straddling : 1);
+      byThreads |= load.byThreads;
+      double bytes = load.lineBytes * (load.byThreads ? f_.byThreads : load.straddles ? f_.straddling : 1);
       lines += bytes;
       largest = std::max(largest, bytes);
     }
@@ -117,14 +138,15 @@ private:
       lines -= largest * (1 - 1.0 / shape_.cluster);
     double written = totals_.written / counts_.instances;
     GpuLimits limits = ceilings_.limits.value_or(GpuLimits());
-    auto room = static_cast<double>(limits.sharedBytesPerBlock) - written;
+    auto room = static_cast<double>(limits.sharedBytesPerBlock);
     double slots = shape_.stages;
-    if (shape_.stages == 0)
-      slots = loaded > 0 ? std::clamp(std::floor(room / loaded), 2.0, 8.0) : 2;
+    if (shape_.stages == 0) // a result that does not fit beside them goes in slices
+      slots = loaded > 0 ? std::clamp(std::floor((room - std::min(written, leastRoom)) / loaded), 2.0, 8.0) : 2;
+    bool inSlices = !shape_.pingPong && slots * loaded + written > room;
     // A warpgroup of its own starts the loads.
-    double words = wordsOf(1), threads = warps_ * 32 + 128;
+    double words = counts_.loopTileBytes / 4 / (warps_ * 32), threads = warps_ * 32 + 128;
     double blocks = blocksOf(0.5 * words + 48, threads, slots * loaded + written);
-    blocks = std::min(blocks, std::ceil(instances / processors));
+    blocks = shape_.pingPong ? 1 : std::min(blocks, std::ceil(instances / processors));
     double rounds = std::ceil(instances / processors / blocks);
 
     double matrix = totals_.matrix * each;
@@ -133,25 +155,47 @@ private:
         matrix *= f_.crossed;
         break;
       }
+    if (shape_.pingPong)
+      matrix *= f_.alone;
     if (addsPieces())
       matrix *= f_.pieces;
+    for (const Counts::DotShape &dot : counts_.dots)
+      if (!shape_.pingPong && dot.columns & (dot.columns - 1)) {
+        matrix *= f_.uneven;
+        break;
+      }
     double groups = std::min(blocks * warps_ / 4, 2.0);
-    double other = totals_.other * each * (f_.plain + f_.lone / (groups * groups));
+    double slowness = f_.plain + f_.lone / (groups * groups);
+    double other = totals_.inLoops * each * slowness, after = (totals_.other - totals_.inLoops) * each * slowness;
     other *= 1 + 0.02 * std::max(0.0, warps_ / 4.0 - 2); // barriers of more warps take longer
     if (words > mostWords)
       other *= 1 + (words - mostWords) / (mostWords / 2); // spilled
-    double loads = steps * lines / std::min(f_.load, slots * loaded / f_.latency);
+    bool isDependent = other > 0.1 * matrix;
+    if (!counts_.dots.empty() && !isDependent && !shape_.pingPong)
+      matrix *= 1 + f_.narrow * (256 / std::max(widthOf(counts_.dots.front(), warps_), 32.0) - 1);
+    // Of a loop that does nothing but multiply, some slots are always being read or given back; one that waits for
+    // itself has read a slot long before the step is over.
+    double filling = isDependent ? slots + 0.5 : std::max(slots - f_.lag, 0.5);
+    double loads = steps * lines / std::min(f_.load, filling * loaded / f_.latency);
     double core = blocks * std::max(matrix, other) + std::min(matrix, other);
-    double fixed = steps * (other > 0.1 * matrix ? f_.dependent : f_.step) + f_.begin + blocks * written / f_.end;
-    double busy = rounds * (std::max(core, blocks * loads) + fixed);
+    double fixed = steps * (isDependent ? f_.dependent : f_.step) + f_.begin +
+                   blocks * (after + written / f_.end * (inSlices ? f_.slices : 1));
+    if (shape_.cluster > 1)
+      fixed += f_.gather + steps * f_.coupled;
+    double around = 0; // the last round, where others have the next one's products around it
+    if (shape_.pingPong) {
+      around = f_.begin + written / f_.end;
+      fixed += f_.turn - around;
+    }
+    double busy = rounds * (std::max(core, blocks * loads) + fixed) + around;
     if (shape_.split > 1) // partial results are in f32
       busy += f_.sharing + instances * written * 4 / (ceilings_.memory().readBytesPerSecond * f_.memory);
     cost_.blocks = static_cast<int>(blocks);
     cost_.rounds = rounds;
-    cost_.parts = {{"matrix", rounds * blocks * matrix},
-                   {"other operations", rounds * blocks * other},
-                   {"loads", rounds * blocks * loads},
-                   {"overheads", rounds * fixed}};
+    cost_.parts.push_back({"matrix", rounds * blocks * matrix});
+    cost_.parts.push_back({"other work", rounds * blocks * (other + after)});
+    cost_.parts.push_back({"loads", rounds * blocks * loads});
+    cost_.parts.push_back({"overheads", rounds * fixed + around});
     finish(std::pow(std::pow(totals_.memory, 4) + std::pow(busy, 4), 0.25));
   }
 
@@ -166,7 +210,8 @@ private:
     work += totals_.matrix;
     cost_.blocks = static_cast<int>(blocks);
     cost_.rounds = rounds;
-    cost_.parts = {{"other operations", work}, {"overheads", rounds * wait}};
+    cost_.parts.push_back({"other work", work});
+    cost_.parts.push_back({"overheads", rounds * wait});
     finish(std::hypot(rounds * wait, std::max(totals_.memory, work)) +
            (std::min(totals_.memory, work) + wait) / blocks);
   }
@@ -175,11 +220,11 @@ private:
     cost_.seconds = ceilings_.launchSeconds + seconds;
     cost_.parts.push_back({"memory", totals_.memory});
     cost_.parts.push_back({"launch", ceilings_.launchSeconds});
-    std::stable_sort(cost_.parts.begin(), cost_.parts.end(),
-                     [](const GpuCost::Part &a, const GpuCost::Part &b) { return a.seconds > b.seconds; });
+    sortLargestFirst(cost_.parts);
   }
 
   static constexpr double mostPromoted = 112; ///< words of accumulators whose sums fit beside them
+  static constexpr double leastRoom = 32768; ///< bytes for a slice of a result on its way out
   static constexpr double mostWords = 240; ///< of live tiles that a thread holds without spilling
 
   const Counts &counts_;

@@ -22,18 +22,29 @@
 ///
 ///     m          matrix operations / rate / `matrix`; times `crossed` where the warpgroups cannot share the result in
 ///                parts of 64 rows and 8 columns; times `pieces` where f8 has its sums added up in pieces, since there
-///                are not registers for all of them beside the accumulators
-///     v          other operations / rate * (`plain` + `lone` / (warpgroups of the blocks, at most 2)^2): few warps
-///                wait for themselves
-///     l          steps * bytes of the lines that a step loads / min(`load`, slots * bytes / `latency`). Rows of a tile
-///                are whole lines of 128 bytes, and straddle two where rows of the view are no multiples of a line
-///                (times `straddling`); in a cluster each block loads its part of the larger operand, for all
+///                are not registers for all of them beside the accumulators; times `uneven` where columns are no power
+///                of two; times 1 + `narrow` * (256 / columns of a warpgroup's instruction - 1) where v does not
+///                matter
+///     v          other operations of the loop / rate * (`plain` + `lone` / (warpgroups of the blocks, at most 2)^2): few
+///                warps wait for themselves. a: the same of what stands behind the loop
+///     l          steps * bytes of the lines that a step loads / min(`load`, (slots - `lag`) * bytes / `latency`); half
+///                a slot more instead of the lag where v matters. Rows of a tile are whole lines of 128 bytes, and straddle two where
+///                rows of the view are no multiples of a line (times `straddling`) or are loaded by threads where they
+///                are no multiples of 16 bytes (times `byThreads`); in a cluster each block loads its part of the larger
+///                operand, for all
 ///     rounds     of blocks: clusters have whole rows (or columns) of instances, and those of more than two blocks
 ///                cannot use every multiprocessor
 ///     round      max(b max(m, v) + min(m, v), b l) + steps * (`dependent` where v matters, else `step`) + `begin` +
-///                b * bytes written / `end`
+///                b * (a + bytes written / `end`, times `slices` where they do not fit beside the ring) +
+///                (`gather` + steps * `coupled` in a cluster)
 ///     seconds    launch + the fourth root of (memory^4 + (rounds * round)^4); for a loop that is shared by several
 ///                instances `sharing` more, and its partial results once out and in
+///
+/// Where two warpgroups take instances in turns there is one block, and what is around the products of one instance goes on
+/// during those of the next, but for the other operations, which take from them what they gain:
+///
+///     round      max(m * `alone` + v, l) + steps * (...) + `turn`, and once, at the end, `begin` + bytes written / `end`.
+///                A warpgroup alone with its tile has nobody to share what it reads of shared memory with
 ///
 /// Otherwise instances load, compute and store, and other blocks fill the gaps:
 ///
@@ -47,13 +58,19 @@ struct GpuFactors {
   double memory = 0.9, matrix = 0.85;      ///< of the rate that the datasheet states
   double crossed = 2.5, pieces = 1.06;
   double plain = 1.7, lone = 0.95;
-  double load = 95e9;                      ///< bytes a second that a multiprocessor loads
-  double latency = 0.7e-6;                 ///< from a load to its data
-  double straddling = 1.9;
+  double load = 160e9;                     ///< bytes a second that a multiprocessor loads
+  double latency = 1.05e-6;                ///< from a load to its data
+  double lag = 1.4;                        ///< slots
+  double straddling = 2.05, byThreads = 3;
+  double uneven = 1.04, narrow = 0.08;
+  double slices = 1.1;
+  double gather = 1.3e-6, coupled = 20e-9; ///< seconds
   double step = 25e-9, dependent = 140e-9; ///< seconds
   double begin = 1.5e-6;                   ///< seconds
   double end = 40e9;                       ///< bytes a second that a multiprocessor stores
-  double sharing = 6e-6;                   ///< seconds
+  double sharing = 9e-6;                   ///< seconds
+  double turn = 0.4e-6;                    ///< seconds
+  double alone = 1.03;
   double barrier = 0.6e-6, word = 15e-9, cluster = 3e-6; ///< seconds
 };
 
@@ -63,11 +80,12 @@ struct GpuShape {
   int cluster = 1; ///< blocks that share an instance, or what two instances load
   int stages = 0;  ///< slots of the ring; 0: as many as fit
   int split = 1;   ///< instances that share a loop
+  bool pingPong = false; ///< two warpgroups take instances in turns, each alone with its own
 };
 
 struct GpuCost {
   struct Part {
-    std::string name; ///< "memory", "matrix", "other operations", "loads", "overheads", "launch"
+    std::string name; ///< "memory", "matrix", "other work", "loads", "overheads", "launch"
     double seconds = 0;
   };
   double seconds = 0;

@@ -139,16 +139,24 @@ private:
     constants_.push_back(value);
     return static_cast<uint32_t>(constants_.size() - 1);
   }
+  /// A scalar of this kind has scalars as operands.
+  static bool isComputed(Scalar::Kind kind) {
+    return kind > Scalar::Kind::counter && kind != Scalar::Kind::unknown;
+  }
   uint32_t add(Scalar scalar) {
+    bool isFixed = scalar.kind != Scalar::Kind::gridId && scalar.kind != Scalar::Kind::counter;
+    if (isComputed(scalar.kind))
+      for (uint32_t operand : {scalar.a, scalar.b, scalar.c})
+        isFixed &= plan_.isFixed[operand];
+    plan_.isFixed.push_back(isFixed);
     plan_.scalars.push_back(scalar);
     return static_cast<uint32_t>(plan_.scalars.size() - 1);
   }
   /// A scalar that is computed here.
   uint32_t emit(Scalar scalar) {
     uint32_t number = add(scalar);
-    Step step;
-    step.result = static_cast<int>(number);
-    block_->steps.push_back(std::move(step));
+    if (!plan_.isFixed[number])
+      block_->scalars.push_back(number);
     return number;
   }
   uint32_t scalarOf(Value value) {
@@ -225,7 +233,19 @@ private:
         buildOp(&op);
       }
     deferEfforts(into);
+    leaveOutIdle(into);
     block_ = outer;
+  }
+
+  /// What owes nothing to memory is whole, whatever the instance.
+  void leaveOutIdle(PlanStructure::Block &block) {
+    std::erase_if(block.steps, [&](const Step &step) {
+      bool onlyShapes = step.kind == Step::Kind::whole || step.kind == Step::Kind::elementwise ||
+                        step.kind == Step::Kind::broadcast || step.kind == Step::Kind::reshape ||
+                        step.kind == Step::Kind::transpose;
+      bool isIdle = step.effort.vector == 0 && step.effort.special == 0 && step.effort.integer == 0;
+      return onlyShapes && isIdle && step.deferred.empty() && freeTiles_.contains(static_cast<uint32_t>(step.result));
+    });
   }
 
   /// Moves the effort of tiles that owe nothing to memory to the first op of the block where they meet one that does.
@@ -484,6 +504,7 @@ private:
       if (isTile(init))
         loop.carried.push_back({use(init), 0, 0, 0});
 
+    loop.first = order_ + 1;
     loopEnds_.emplace_back();
     PlanStructure::Block *outer = std::exchange(block_, &loop.body);
     uint32_t counter = emit({Scalar::Kind::counter, 0, loop.variable});
@@ -497,7 +518,7 @@ private:
         bindCounter(op, static_cast<unsigned>(index), counter);
     }
     build(*op.getBody(), loop.body);
-    ++order_;
+    loop.last = ++order_;
     carried = 0;
     for (Value yielded : op.getBody()->getTerminator()->getOperands())
       if (isTile(yielded))
@@ -516,6 +537,7 @@ private:
     Step step;
     step.kind = Step::Kind::loop;
     step.extra = {static_cast<uint32_t>(plan_.loops.size())};
+    block_->loops.push_back(step.extra[0]);
     plan_.loops.push_back(std::move(loop));
     block_->steps.push_back(std::move(step));
   }

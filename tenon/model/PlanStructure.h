@@ -71,16 +71,15 @@ struct PlanStructure {
 
   struct Step {
     enum class Kind : uint8_t {
-      scalar, ///< result: a scalar
-      whole,  ///< a tile that owes nothing to memory: a constant, a splat, an iota
+      whole, ///< a tile that owes nothing to memory: a constant, a splat, an iota
       load, store,
       indexed, ///< gather, scatter, atomics
       elementwise, reduce, scan, dot, broadcast, reshape, transpose, slice, concat,
       loop,  ///< extra[0]: which
       branch ///< extra[0]: which
     };
-    Kind kind = Kind::scalar;
-    int result = -1;
+    Kind kind = Kind::whole;
+    int result = -1; ///< a tile
     std::vector<uint32_t> operands; ///< tiles
     std::vector<uint32_t> offsets;  ///< scalars, of a load or store
     std::vector<uint32_t> extra;    ///< a dimension, a permutation; of a slice the numbers of its offsets in the table
@@ -92,7 +91,11 @@ struct PlanStructure {
     bool operator==(const Step &) const = default;
   };
 
+  /// Scalars come from scalars alone: all of a block's stand before its steps. What is the same in all instances and
+  /// iterations is not among them, nor are steps that leave a whole tile and do no work.
   struct Block {
+    std::vector<uint32_t> scalars;
+    std::vector<uint32_t> loops; ///< among the steps
     std::vector<Step> steps;
     bool operator==(const Block &) const = default;
   };
@@ -103,6 +106,7 @@ struct PlanStructure {
   };
   struct Loop {
     uint32_t lower = 0, upper = 0, step = 0, variable = 0, place = 0;
+    uint32_t first = 0, last = 0; ///< in the order of the steps
     bool aroundDot = false;
     Block body;
     std::vector<Carried> carried;
@@ -125,6 +129,7 @@ struct PlanStructure {
   };
 
   std::vector<Scalar> scalars;
+  std::vector<bool> isFixed; ///< of each scalar: the same in all instances and iterations
   std::vector<Tile> tiles;
   std::vector<View> views;
   std::vector<Loop> loops;

@@ -175,7 +175,9 @@ void findUnfused(const ProfileData &data, const std::vector<Launch> &launches, P
       if (i + 1 == launches.size() || launches[i].run == Nesting::none || launches[i + 1].run == Nesting::none)
         break;
       const ProfileEvent &next = data.events[launches[i + 1].event];
-      bool repeats = std::find(names.begin(), names.end(), next.name) != names.end(); // a loop's next turn
+      // A loop's next turn; not where one kernel is all there is.
+      bool repeats = std::find(names.begin(), names.end(), next.name) != names.end() &&
+                     std::count(names.begin(), names.end(), next.name) != std::ssize(names);
       double bytes = next.device == event.device && !repeats ? savedBetween(i, now.isKept) : 0;
       if (bytes == 0)
         break;
@@ -184,9 +186,14 @@ void findUnfused(const ProfileData &data, const std::vector<Launch> &launches, P
     ++i;
     if (now.saved == 0 || now.moved == 0)
       continue;
-    std::string text = names[0];
-    for (size_t n = 1; n < names.size(); ++n)
-      text += ", " + names[n];
+    std::string text;
+    for (size_t n = 0, end = 0; n < names.size(); n = end) {
+      while (end < names.size() && names[end] == names[n])
+        ++end;
+      text += (text.empty() ? "" : ", ") + names[n];
+      if (end - n > 1)
+        text += " " + std::to_string(end - n) + " times in a row";
+    }
     Chain &chain = chains[text];
     ++chain.count;
     chain.saved += now.saved;

@@ -164,6 +164,7 @@ const ProfileData &Profile::stop() {
   uint64_t dropped = 0;
   std::vector<Event> events = profile::stopRecording(impl_->start, dropped);
   profile::matchGraphs(events);
+  profile::releaseGraphs();
   std::unordered_map<uint32_t, std::string> texts;
   data.events.reserve(events.size());
   for (const Event &event : events)

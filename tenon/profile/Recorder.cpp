@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -60,7 +61,10 @@ struct Shared {
   uint64_t dropped = 0;
   std::vector<std::string> texts{""};
   TextNumbers numbers;
-  std::vector<std::vector<GraphKernel>> graphs{{}};
+  std::map<uint64_t, std::vector<GraphKernel>> graphs;
+  std::vector<uint64_t> goneGraphs; ///< which profiles may still ask for
+  uint64_t lastGraph = 0;
+  int graphReaders = 0; ///< profiles
   std::atomic<uint64_t> chunks{0}, launches{0};
 };
 
@@ -180,14 +184,43 @@ std::string textOf(uint32_t number) {
 uint64_t addGraph(std::vector<GraphKernel> kernels) {
   Shared &all = shared();
   std::lock_guard lock(all.mutex);
-  all.graphs.push_back(std::move(kernels));
-  return all.graphs.size() - 1;
+  all.graphs.emplace(++all.lastGraph, std::move(kernels));
+  return all.lastGraph;
+}
+
+void removeGraph(uint64_t number) noexcept {
+  Shared &all = shared();
+  std::lock_guard lock(all.mutex);
+  if (all.graphReaders == 0)
+    all.graphs.erase(number);
+  else
+    try {
+      all.goneGraphs.push_back(number);
+    } catch (const std::bad_alloc &) { // then it stays
+    }
+}
+
+void releaseGraphs() {
+  Shared &all = shared();
+  std::lock_guard lock(all.mutex);
+  if (--all.graphReaders > 0)
+    return;
+  for (uint64_t number : all.goneGraphs)
+    all.graphs.erase(number);
+  all.goneGraphs.clear();
+}
+
+size_t keptGraphs() {
+  Shared &all = shared();
+  std::lock_guard lock(all.mutex);
+  return all.graphs.size();
 }
 
 std::vector<GraphKernel> graphKernels(uint64_t number) {
   Shared &all = shared();
   std::lock_guard lock(all.mutex);
-  return number < all.graphs.size() ? all.graphs[number] : std::vector<GraphKernel>();
+  auto found = all.graphs.find(number);
+  return found != all.graphs.end() ? found->second : std::vector<GraphKernel>();
 }
 
 uint64_t nextLaunch() { return shared().launches.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -259,6 +292,7 @@ void addForeign(const Event &event) {
 void startRecording() {
   Shared &all = shared();
   std::lock_guard lock(all.mutex);
+  ++all.graphReaders;
   if (all.users++ == 0)
     listeners.fetch_or(recording, std::memory_order_relaxed);
 }

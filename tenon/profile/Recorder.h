@@ -125,6 +125,8 @@ struct GraphKernel {
 };
 /// The number of a graph, for the events of its launches.
 uint64_t addGraph(std::vector<GraphKernel> kernels);
+/// The graph is gone. What is kept of it follows, at once or when the last profile is done that may have seen it.
+void removeGraph(uint64_t number) noexcept;
 
 /// Called by the runtime when it has opened the NVIDIA driver: device records become possible.
 void deviceOpened();
@@ -139,6 +141,9 @@ void startRecording();
 std::vector<Event> stopRecording(int64_t since, uint64_t &dropped);
 std::string textOf(uint32_t number);
 std::vector<GraphKernel> graphKernels(uint64_t number);
+/// Of a profile that has started recording: it asks for no more graphs.
+void releaseGraphs();
+size_t keptGraphs(); ///< how many
 /// Gives the runs that graphs made the work of the launches that were captured, and the number of their graph's launch.
 void matchGraphs(std::vector<Event> &events);
 

@@ -14,6 +14,8 @@ namespace tenon {
 struct LaunchGraph::Impl {
   explicit Impl(cuda::Gpu &gpu) : gpu(gpu) {}
   ~Impl() {
+    if (number)
+      profile::removeGraph(number);
     if (gpu.isLost())
       return;
     gpu.awaitQueuedWork(); // it may be running

@@ -97,6 +97,14 @@ Workers &Measurer::workers() {
   return *workers_;
 }
 
+/// Devices are told apart by their numbers: where two processes number them differently, they wait for each other in
+/// vain, and nothing worse.
+std::unique_ptr<Turn> Measurer::turn() const {
+  if (options_.launch.target != Target::cuda)
+    return nullptr;
+  return std::make_unique<Turn>("cuda-" + std::to_string(options_.launch.compile.device));
+}
+
 bool Measurer::comparesWithFirst() const {
   using enum TuneOptions::Judging;
   bool isPossible = problem_.inPlace.empty(); // launched again and again on its own result, it would be another problem
@@ -232,13 +240,17 @@ Outcome Measurer::examine(const Traced &traced) {
   request.slow = best_ > 0 ? 3 * best_ : 0;
   try {
     if (comparison.tolerances.empty()) {
-      workers().examine(traced.job, request); // runs it and shows what it left
+      {
+        auto mine = turn();
+        workers().examine(traced.job, request); // runs it and shows what it left
+      }
       if (auto complaint = accept())
         return Outcome::failed(Status::wrong, *complaint);
     }
     request.hasWanted = true;
     request.tolerances = comparison.tolerances;
     request.relatives = comparison.relatives;
+    auto mine = turn();
     return notTooFast(workers().examine(traced.job, request));
   } catch (const Workers::Failure &failure) {
     return failure.outcome;
@@ -309,7 +321,10 @@ void Measurer::timeAndCheck(const Job &job, const std::vector<Tensor> &outputs, 
   request.seconds = options_.timingSeconds;
   request.check = problem_.inPlace.empty(); // launched again and again on its own result, it would be another problem
   request.deterministic = problem_.deterministic;
-  outcome = workers().time({&job}, request).front();
+  {
+    auto mine = turn();
+    outcome = workers().time({&job}, request).front();
+  }
   if (!request.check)
     return;
   arena_->store(sandbox.arguments());
@@ -330,6 +345,7 @@ std::vector<Outcome> Measurer::compare(const std::vector<Configuration> &configu
   request.seconds = options_.timingSeconds * static_cast<double>(jobs.size()) * 2;
   request.check = false; // each was checked on its own; here they share copies
   try {
+    auto mine = turn();
     return workers().time(jobs, request);
   } catch (const Workers::Failure &) {
     return {}; // what is known of them still stands

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "tenon/tune/Tune.h"
+#include "tenon/tune/Turn.h"
 #include "tenon/tune/Workers.h"
 
 #include <list>
@@ -39,6 +40,7 @@ private:
   };
   Traced &trace(const Configuration &configuration);
   Workers &workers();
+  std::unique_ptr<Turn> turn() const; ///< to use the device; none on the CPU
   Outcome judge(const Traced &traced);
   Outcome examine(const Traced &traced);
   std::optional<std::string> accept();

@@ -80,8 +80,10 @@ private:
     shape.cluster = static_cast<int>(std::max<int64_t>(configuration.get("cluster", given.cluster), 1));
     shape.stages = static_cast<int>(configuration.get("stages", given.stages));
     shape.split = static_cast<int>(std::max<int64_t>(configuration.get("split", given.split), 1));
+    shape.pingPong = configuration.get("pingpong", given.pingPong) != 0;
     model::GpuCost cost = model::gpuCost(counts, ceilings_, shape, factors_);
     prediction.seconds = cost.seconds;
+    prediction.terms.reserve(cost.parts.size());
     for (model::GpuCost::Part &part : cost.parts)
       prediction.terms.push_back({std::move(part.name), part.seconds});
     prediction.boundBy = prediction.terms.front().name;
@@ -291,6 +293,9 @@ std::vector<ModelFactors::Named> ModelFactors::gpu() {
   using F = ModelFactors;
   return {{"crossed", &F::crossed}, {"pieces", &F::pieces}, {"plain", &F::plain},     {"lone", &F::lone},
           {"load", &F::load},       {"latency", &F::latency}, {"straddling", &F::straddling},
+          {"by_threads", &F::byThreads}, {"uneven", &F::uneven}, {"narrow", &F::narrow}, {"slices", &F::slices},
+          {"lag", &F::lag},
+          {"gather", &F::gather}, {"coupled", &F::coupled},
           {"step", &F::step},       {"dependent", &F::dependent}, {"begin", &F::begin},
           {"end", &F::end},         {"sharing", &F::sharing}, {"barrier", &F::barrier},
           {"word", &F::word},       {"cluster", &F::cluster}};

@@ -33,7 +33,7 @@ constexpr Option options[] = {
     {"stages", [](LaunchOptions &o, int64_t value) { o.compile.stages = static_cast<int>(value); }},
     {"split", [](LaunchOptions &o, int64_t value) { o.compile.split = static_cast<int>(value); }},
     {"tail", [](LaunchOptions &o, int64_t value) { o.compile.shareTail = value != 0; }},
-    {"stagger", [](LaunchOptions &o, int64_t value) { o.compile.stagger = static_cast<int>(value); }},
+    {"pingpong", [](LaunchOptions &o, int64_t value) { o.compile.pingPong = value != 0; }},
 };
 
 const Option *findOption(std::string_view name) {
@@ -165,7 +165,7 @@ size_t Space::combinations() const {
   return count;
 }
 
-std::string Space::refusalOf(const Configuration &configuration, const Limits &limits) const {
+std::string_view Space::refusalOf(const Configuration &configuration, const Limits &limits) const {
   for (const Constraint &constraint : constraints_)
     if (!constraint.holds(configuration))
       return constraint.otherwise;
@@ -190,21 +190,30 @@ std::string Space::refusalOf(const Configuration &configuration, const Limits &l
 
 std::vector<Configuration> Space::configurations(const Limits &limits, Refusals *refusals) const {
   std::vector<Configuration> valid;
-  size_t count = combinations();
-  for (size_t index = 0; index < count; ++index) {
-    Configuration configuration;
-    size_t rest = index;
+  // There are thousands of combinations, most of them refused: one configuration goes through them all.
+  Configuration configuration;
+  std::vector<size_t> places(dimensions_.size());
+  for (const Dimension &dimension : dimensions_)
+    configuration.set(dimension.name, dimension.values.front());
+  std::map<std::string_view, size_t> refused;
+  for (size_t left = combinations(); left > 0; --left) {
+    std::string_view refusal = refusalOf(configuration, limits);
+    if (refusal.empty())
+      valid.push_back(configuration);
+    else
+      ++refused[refusal];
     for (size_t d = dimensions_.size(); d-- > 0;) {
       const std::vector<int64_t> &values = dimensions_[d].values;
-      configuration.set(dimensions_[d].name, values[rest % values.size()]);
-      rest /= values.size();
+      bool isLast = ++places[d] == values.size();
+      places[d] = isLast ? 0 : places[d];
+      configuration.set(dimensions_[d].name, values[places[d]]);
+      if (!isLast)
+        break;
     }
-    std::string refusal = refusalOf(configuration, limits);
-    if (refusal.empty())
-      valid.push_back(std::move(configuration));
-    else if (refusals)
-      ++(*refusals)[refusal];
   }
+  for (auto [refusal, count] : refused)
+    if (refusals)
+      (*refusals)[std::string(refusal)] += count;
   return valid;
 }
 

@@ -61,8 +61,8 @@ class Space {
 public:
   /// Values of a Param of the kernel.
   Space &param(const std::string &name, std::vector<int64_t> values);
-  /// Values of an option: "threads", "vector_bits" (of the CPU: 512, 256, 128); "warps", "cluster", "stages", "split"
-  /// (of a GPU).
+  /// Values of an option: "threads", "vector_bits" (of the CPU: 512, 256, 128); "warps", "cluster", "stages", "split",
+  /// "tail", "pingpong" (of a GPU).
   Space &option(const std::string &name, std::vector<int64_t> values);
   /// A condition that every configuration must meet; `otherwise` names those that do not.
   Space &require(std::string otherwise, std::function<bool(const Configuration &)> holds);
@@ -90,7 +90,7 @@ public:
 
 private:
   Space &add(const std::string &name, std::vector<int64_t> values, bool isOption);
-  std::string refusalOf(const Configuration &configuration, const Limits &limits) const;
+  std::string_view refusalOf(const Configuration &configuration, const Limits &limits) const;
 
   struct Constraint {
     std::string otherwise;

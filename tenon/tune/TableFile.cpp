@@ -37,7 +37,7 @@ std::string tableText(const TuneTable &table) {
   Json header = {{"tenon_table", tableVersion}, {"kernel", table.kernel},     {"shape", table.shape},
                  {"dtype", table.dtype},        {"target", table.target},     {"device", table.device},
                  {"compiler", table.compiler},  {"threads", table.threads},   {"rounds", table.rounds},
-                 {"names", table.names},
+                 {"of", table.of},              {"names", table.names},
                  {"ceilings", toJson(table.ceilings)}};
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   for (const TuneTable::Row &row : table.rows) {
@@ -75,6 +75,7 @@ TuneTable parseTable(const std::string &text, const std::string &name) {
     table.compiler = header.at("compiler");
     table.threads = header.at("threads");
     table.rounds = header.at("rounds");
+    table.of = header.value("of", size_t(0));
     table.names = header.at("names").get<std::vector<std::string>>();
     auto ceilings = ceilingsFromJson(header.at("ceilings"));
     if (!ceilings)

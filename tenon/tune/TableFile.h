@@ -23,7 +23,8 @@ struct TuneTable {
   std::vector<int64_t> shape;
   model::Ceilings ceilings; ///< of the machine, for the model: the replay may be on another
   int threads = 0;          ///< of the CPU; 0: all, or part of the space
-  int rounds = 1;           ///< every configuration was measured so many times, the fastest counts
+  int rounds = 1;           ///< what is not far behind the best was measured so many times; the median counts
+  size_t of = 0;            ///< configurations in the space; 0: the rows are all of them
   std::vector<std::string> names;
   struct Row {
     Configuration configuration;

@@ -375,7 +375,8 @@ TuneKey tuneKeyOf(const Kernel &kernel, const Space &space, const Arguments &arg
     add("threads=" + std::to_string(options.threads));
   const CompileOptions &compile = options.compile;
   for (auto [name, value] : {std::pair("warps", compile.warps), {"cluster", compile.cluster},
-                             {"stages", compile.stages}, {"split", compile.split}, {"tail", int(compile.shareTail)}})
+                             {"stages", compile.stages}, {"split", compile.split}, {"tail", int(compile.shareTail)},
+                             {"pingpong", int(compile.pingPong)}})
     if (value && !isTuned(name))
       add(std::string(name) + "=" + std::to_string(value));
   if (options.compile.isa != "native" && !isTuned("vector_bits"))

@@ -140,7 +140,7 @@ private:
     options.stages = question.at("stages");
     options.split = question.at("split");
     options.shareTail = question.at("tail");
-    options.stagger = question.at("stagger");
+    options.pingPong = question.at("pingpong");
     options.without = question.at("without");
     options.useDiskCache = question.at("disk_cache");
     if (target_ == Target::cuda)

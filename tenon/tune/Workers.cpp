@@ -133,7 +133,7 @@ Workers::Compiled Workers::compileIn(Slot &slot, const Job &job) {
                    {"isa", compile.isa},      {"gpu", compile.gpu},
                    {"warps", compile.warps},  {"cluster", compile.cluster},
                    {"stages", compile.stages}, {"split", compile.split},
-                   {"tail", compile.shareTail}, {"stagger", compile.stagger}, {"without", compile.without},
+                   {"tail", compile.shareTail}, {"pingpong", compile.pingPong}, {"without", compile.without},
                    {"threads", job.options.threads},
                    {"disk_cache", options_.useDiskCache && compile.useDiskCache},
                    {"ir", job.ir}};

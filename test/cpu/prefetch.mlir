@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: %lower %s | FileCheck %s
+// RUN: tenon-opt -split-input-file --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=amx},canonicalize,cse)' %s | FileCheck %s --check-prefix=ALWAYS
 
 // Rows less their maximum: the loop that subtracts brings in the next row, the one that looks for the maximum does not.
 // Only where the window is known to be inside.
@@ -32,10 +33,19 @@ func.func @rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 
 // -----
 
-// One loop: what comes next follows by itself.
+// One loop: what comes next follows by itself, unless the processor needs to be told.
 // CHECK-LABEL: func.func private @instance
 // CHECK-NOT: llvm.intr.prefetch
 // CHECK-LABEL: @tenon_run
+// ALWAYS-LABEL: func.func private @instance
+// ALWAYS-LABEL: func.func private @instance
+// ALWAYS: scf.for %{{.*}} = %c0 to %c1024 step %c32 {
+// ALWAYS: "llvm.intr.prefetch"
+// ALWAYS: "llvm.intr.prefetch"
+// ALWAYS: arith.negf
+// ALWAYS: } else {
+// ALWAYS-NOT: llvm.intr.prefetch
+// ALWAYS-LABEL: @tenon_run
 func.func @once(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
                 %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
   %zero = arith.constant 0 : index

@@ -61,3 +61,78 @@ func.func @exact(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
   tile.store %r, %z[%i] : tensor<64xbf16>, !tile.view<1, bf16>
   return
 }
+
+// -----
+
+// A sum that a loop carries: what is added is marked, what the sum is scaled by is not.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for
+// CHECK: math.exp2 %{{.*}} {tile.relaxed} : vector
+// CHECK: math.exp2 %{{[^{]*}} : vector
+func.func @decaying(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                    %y: !tile.view<2, bf16> {tile.unit_stride = 1 : i64}, %n: index) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %none = arith.constant dense<0.0> : tensor<1x64xf32>
+  %total = scf.for %j = %zero to %n step %one iter_args(%sum = %none) -> tensor<1x64xf32> {
+    %t = tile.load %x[%j, %zero] : !tile.view<2, f32> -> tensor<1x64xf32>
+    %e = math.exp2 %t : tensor<1x64xf32>
+    %m = arith.negf %t : tensor<1x64xf32>
+    %f = math.exp2 %m : tensor<1x64xf32>
+    %scaled = arith.mulf %sum, %f : tensor<1x64xf32>
+    %next = arith.addf %scaled, %e : tensor<1x64xf32>
+    scf.yield %next : tensor<1x64xf32>
+  }
+  %r = tile.cast %total : tensor<1x64xf32> -> tensor<1x64xbf16>
+  tile.store %r, %y[%zero, %zero] : tensor<1x64xbf16>, !tile.view<2, bf16>
+  return
+}
+
+// -----
+
+// Squared in each iteration, an error would double each time; and a sum that begins below zero may cancel.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: tile.relaxed
+// CHECK-LABEL: @tenon_run
+func.func @growing(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                   %y: !tile.view<2, bf16> {tile.unit_stride = 1 : i64}, %n: index) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %none = arith.constant dense<0.0> : tensor<1x64xf32>
+  %below = arith.constant dense<-1.0> : tensor<1x64xf32>
+  %totals:2 = scf.for %j = %zero to %n step %one iter_args(%a = %none, %b = %below)
+      -> (tensor<1x64xf32>, tensor<1x64xf32>) {
+    %t = tile.load %x[%j, %zero] : !tile.view<2, f32> -> tensor<1x64xf32>
+    %e = math.exp2 %t : tensor<1x64xf32>
+    %square = arith.mulf %a, %a : tensor<1x64xf32>
+    %nextA = arith.addf %square, %e : tensor<1x64xf32>
+    %f = math.exp %t : tensor<1x64xf32>
+    %nextB = arith.addf %b, %f : tensor<1x64xf32>
+    scf.yield %nextA, %nextB : tensor<1x64xf32>, tensor<1x64xf32>
+  }
+  %product = arith.mulf %totals#0, %totals#1 : tensor<1x64xf32>
+  %r = tile.cast %product : tensor<1x64xf32> -> tensor<1x64xbf16>
+  tile.store %r, %y[%zero, %zero] : tensor<1x64xbf16>, !tile.view<2, bf16>
+  return
+}
+
+// -----
+
+// A row of logits at some temperature: what a power that need not be exact is taken of may be one multiply-add.
+// CHECK-LABEL: func.func private @instance
+// CHECK: %[[PRODUCT:.*]] = arith.mulf %{{.*}} fastmath<contract> : vector<32xf32>
+// CHECK: %[[ARGUMENT:.*]] = arith.subf %[[PRODUCT]], %{{.*}} fastmath<contract> : vector<32xf32>
+// CHECK: math.exp2 %[[ARGUMENT]] {tile.relaxed}
+func.func @temperature(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                       %y: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %s: f32, %m: f32, %i: index)
+    attributes {tile.no_overlap} {
+  %t = tile.load %x[%i] : !tile.view<1, f32> -> tensor<64xf32>
+  %factor = tile.splat %s : f32 -> tensor<64xf32>
+  %most = tile.splat %m : f32 -> tensor<64xf32>
+  %product = arith.mulf %t, %factor : tensor<64xf32>
+  %argument = arith.subf %product, %most : tensor<64xf32>
+  %e = math.exp2 %argument : tensor<64xf32>
+  %r = tile.cast %e : tensor<64xf32> -> tensor<64xbf16>
+  tile.store %r, %y[%i] : tensor<64xbf16>, !tile.view<1, bf16>
+  return
+}

@@ -13,8 +13,13 @@
 // CHECK: %[[X:.*]] = llvm.load {{.*}} -> vector<32xf32>
 // CHECK: arith.maximumf %[[M]], %[[X]]
 // CHECK: arith.maximumf %{{.*}} : vector<16xf32>
-// CHECK: arith.maximumf %{{.*}} : f32
-// CHECK: llvm.store %{{.*}} : f32
+// CHECK: arith.maximumf %{{.*}} : vector<4xf32>
+// CHECK: vector.shuffle %{{.*}} [2, 3, 0, 1] : vector<4xf32>, vector<4xf32>
+// CHECK: arith.maximumf %{{.*}} : vector<4xf32>
+// CHECK: vector.shuffle %{{.*}} [1, 2, 3, 0] : vector<4xf32>, vector<4xf32>
+// CHECK: %[[BOTH:.*]] = arith.maximumf %{{.*}} : vector<4xf32>
+// CHECK: %[[ONE:.*]] = vector.extract %[[BOTH]][0]
+// CHECK: llvm.store %[[ONE]], %{{.*}} : f32
 
 // exp and its sum are one loop: the row's maximum comes from outside it.
 // CHECK: scf.if

@@ -75,6 +75,32 @@ INSTANTIATE_TEST_SUITE_P(Zoo, Ptx, testing::ValuesIn(everyKernel()), [](const au
   return info.param.kernel + "_" + std::string(nameOf(info.param.dtype));
 });
 
+/// A whole tile in the registers of one warpgroup, as many accumulators as there may be: no spills, and no dot that is
+/// waited for at once (which would be a warning).
+TEST(PtxPingPong, WholeTilesInOneWarpgroup) {
+  auto check = [](const char *kernel, std::vector<int64_t> shape, int64_t bm, int64_t bn) {
+    const zoo::Entry &entry = zoo::find(kernel);
+    Problem problem = entry.makeProblem(shape, bf16, 1);
+    LaunchOptions options;
+    options.params = problem.params;
+    for (auto [name, value] : {std::pair("bm", bm), {"bn", bn}, {"bk", int64_t(64)}})
+      options.params[name] = value;
+    options.compile.pingPong = true;
+    std::string text = emit(entry.kernel, problem.arguments, "ptx", options);
+    std::optional<nvidia::AssemblyReport> assembled = nvidia::assemble(text, "sm_90a");
+    if (!assembled)
+      return;
+    SCOPED_TRACE(std::string(kernel) + " " + std::to_string(bm) + " x " + std::to_string(bn));
+    EXPECT_EQ(assembled->spillStoreBytes + assembled->spillLoadBytes, 0u);
+    for (const std::string &warning : assembled->warnings)
+      ADD_FAILURE() << warning;
+  };
+  for (auto [bm, bn] : {std::pair<int64_t, int64_t>{128, 128}, {64, 256}, {128, 192}})
+    check("matmul", {256, 256, 256}, bm, bn);
+  check("gated_mlp", {256, 256, 256}, 128, 96);
+  check("grouped_matmul", {4, 256, 256, 256}, 128, 192);
+}
+
 /// How often a piece of text is in another.
 size_t count(const std::string &text, const std::string &what) {
   size_t found = 0;

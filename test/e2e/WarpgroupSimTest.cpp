@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What comes behind a loop of dots on warpgroups, in the simulator, which watches for races and for warpgroups that wait
-// for each other for ever: staggered warpgroups, exchanges within one, stores in slices, loads before the loop. Each step
+// for each other for ever: exchanges within one, stores in slices, loads before the loop. Each step
 // can be left out, and the result is the same; blocks take several program instances.
 #include "SimSupport.h"
 
@@ -12,9 +12,8 @@ using namespace tenon::test;
 
 namespace {
 
-LaunchOptions onSim(Params params, int stagger = 0, std::string without = "") {
+LaunchOptions onSim(Params params, std::string without = "") {
   LaunchOptions options = onSimulator(std::move(params), 8);
-  options.compile.stagger = stagger;
   options.compile.without = std::move(without);
   return options;
 }
@@ -22,8 +21,7 @@ LaunchOptions onSim(Params params, int stagger = 0, std::string without = "") {
 void expectRight(const Problem &problem, const Kernel &kernel, LaunchOptions options) {
   options = withParamsOf(problem, std::move(options));
   Verdict verdict = verify(problem, kernel, options);
-  EXPECT_TRUE(verdict.passed) << problem.label << ", staggered by " << options.compile.stagger << ", without '"
-                              << options.compile.without << "': " << verdict.reason;
+  EXPECT_TRUE(verdict.passed) << problem.label << ", without '" << options.compile.without << "': " << verdict.reason;
 }
 
 Problem biasGelu(int64_t m, int64_t n, int64_t k) {
@@ -79,7 +77,7 @@ TEST(WarpgroupSim, WhatIsDone) {
   options.compile.without = "slices,group-exchange";
   std::string without = remarksOf(zoo::matmul, problem.arguments, options);
   expectParts(without, {"through 3 slots of shared memory"});
-  for (const char *what : {"slices", "within each warpgroup", "after each other"})
+  for (const char *what : {"slices", "within each warpgroup"})
     EXPECT_EQ(without.find(what), std::string::npos) << without;
   // Three slots leave room for the whole tile; five are too many even with slices, and four it has with them.
   options.compile.without = "";
@@ -92,16 +90,14 @@ TEST(WarpgroupSim, WhatIsDone) {
     expectParts(remarksOf(zoo::matmul, problem.arguments, options), {"through 4 slots of shared memory", "in 4 slices"});
   }
   Scaled other(128, 128, 256);
-  expectParts(remarksOf(scaled, other.arguments(), onSim(square, 2)),
-              {"layout conversion within each warpgroup", "warpgroups begin 2 iterations after each other",
-               "in 4 slices"}); // d, in f32
+  expectParts(remarksOf(scaled, other.arguments(), onSim(square)),
+              {"layout conversion within each warpgroup", "in 4 slices"}); // d, in f32
 }
 
-/// No iteration, fewer than the stagger, one that overhangs; sizes that end within a tile; more instances than blocks.
+/// No iteration, one, one that overhangs; sizes that end within a tile; more instances than blocks.
 TEST(WarpgroupSim, AnyNumberOfIterations) {
   for (int64_t k : {0, 64, 200})
-    for (int stagger : {0, 2, 16})
-      expectRight(biasGelu(140, 520, k), zoo::matmul, onSim(wide, stagger));
+    expectRight(biasGelu(140, 520, k), zoo::matmul, onSim(wide));
 }
 
 /// As many rows of tiles as are walked together, and one by one: behind the last instance there is no next one.
@@ -139,19 +135,19 @@ TEST(WarpgroupSim, EachStepLeftOut) {
   Scaled other(136, 136, 128);
   std::vector<std::byte> expected = other.run(onSim(square));
   for (const std::string &step : gpuSteps()) {
-    expectRight(problem, zoo::matmul, onSim(wide, 0, step));
+    expectRight(problem, zoo::matmul, onSim(wide, step));
     if (step != "warpgroups") // sums in another order
-      EXPECT_EQ(other.run(onSim(square, 0, step)), expected) << step;
+      EXPECT_EQ(other.run(onSim(square, step)), expected) << step;
   }
 }
 
 TEST(WarpgroupSim, ThreadsInAnyOrder) {
   Scaled other(256, 264, 128);
   std::vector<std::byte> expected = other.run(onSim(square));
-  for (int seed : {1, 2, 3}) { // which is the stagger, too
+  for (int seed : {1, 2, 3}) {
     SimulatorSeed set(seed);
-    expectRight(biasGelu(256, 512, 128), zoo::matmul, onSim(wide, seed));
-    EXPECT_EQ(other.run(onSim(square, seed)), expected) << seed;
+    expectRight(biasGelu(256, 512, 128), zoo::matmul, onSim(wide));
+    EXPECT_EQ(other.run(onSim(square)), expected) << seed;
   }
 }
 
@@ -184,8 +180,8 @@ TEST(WarpgroupSim, F8InPieces) {
 TEST(WarpgroupSim, TwoDots) {
   const zoo::Entry &entry = zoo::find("gated_mlp");
   Problem problem = entry.makeProblem(std::vector<int64_t>{136, 264, 192}, bf16, 3);
-  for (int stagger : {0, 2})
-    expectRight(problem, entry.kernel, onSim(square, stagger));
+  expectRight(problem, entry.kernel, onSim(square));
+  expectRight(problem, entry.kernel, onSim(wide)); // 256 accumulators that a thread waits for at once
 }
 
 /// What is stored first is overwritten, not the other way round: the accelerator takes its time.
@@ -219,13 +215,9 @@ TEST(WarpgroupSim, StoresInOrder) {
 
 TEST(WarpgroupSim, UnknownSteps) {
   Problem problem = biasGelu(128, 128, 64);
-  LaunchOptions options = onSim(problem.params, 0, "order,speed");
+  LaunchOptions options = onSim(problem.params, "order,speed");
   expectParts(errorOf([&] { prepare(zoo::matmul, problem.arguments, options); }),
               {"there is no step 'speed' to leave out: the steps are warpgroups, "});
-  options.compile.without = "";
-  options.compile.stagger = 17;
-  expectParts(errorOf([&] { prepare(zoo::matmul, problem.arguments, options); }),
-              {"warpgroups begin 1 to 16 iterations after each other, not 17"});
 }
 
 } // namespace

@@ -87,6 +87,7 @@ int bench(const BenchRequest &request) {
     for (const std::string &note : notes)
       fmt::print("{}\n", note);
   }
+  report.tellWeather();
   report.write();
   return passed ? done : checkFailed;
 }

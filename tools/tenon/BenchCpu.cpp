@@ -163,6 +163,8 @@ public:
         progress.show("starting PyTorch and NumPy");
         peers_->start(threads);
         report_.set("versions", peers_->versions());
+        progress.show("compiling what torch.compile makes of the cases");
+        peers_->compile(compiledDescriptions());
       }
       measureCases(table, threads, found);
     }
@@ -181,6 +183,7 @@ public:
       say(fmt::format("{} ({} case{})", note, count, count == 1 ? "" : "s"));
     report_.set("seconds", seconds());
     report_.set("complete", true);
+    report_.tellWeather();
     report_.write();
     return passed_ ? done : checkFailed;
   }
@@ -258,6 +261,14 @@ private:
     std::vector<std::string> &names = failures_[why];
     if (std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(name);
+  }
+
+  Json compiledDescriptions() const {
+    Json all = Json::array();
+    for (const CpuCase &one : cases_)
+      if (contains(one.peers, "torch_compile"))
+        all.push_back(one.description());
+    return all;
   }
 
   void measureCases(Table &table, int threads, const Roofs &roofs) {

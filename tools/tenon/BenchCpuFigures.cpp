@@ -186,7 +186,7 @@ void measurePeers(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &opt
     Json description = one.description();
     description["bytes"] = static_cast<int64_t>(figures.bytes);
     description["sets"] = figures.sets;
-    CpuPeers::Ready ready = options.peers->prepare(name, description);
+    PeerReady ready = options.peers->prepare(name, description);
     if (ready.status != "ready") {
       peer.status = ready.status;
       peer.detail = ready.detail;
@@ -250,23 +250,10 @@ CpuFigures findCpuFigures(const CpuCase &one, int threads, const Roofs &roofs, c
   return figures;
 }
 
-const PeerFigures *CpuFigures::yardstick() const {
-  const PeerFigures *best = nullptr;
-  for (const auto &[name, peer] : peers)
-    if (isCopy(name) && peer.measured() && (!best || peer.ratio.median < best->ratio.median))
-      best = &peer;
-  return best;
-}
+const PeerFigures *CpuFigures::yardstick() const { return fastestOf(peers, isCopy, /*yardsticks=*/true); }
 
 const PeerFigures *CpuFigures::bestPeer(std::string *bestName) const {
-  const PeerFigures *best = nullptr;
-  for (const auto &[name, peer] : peers)
-    if (!isCopy(name) && peer.measured() && (!best || peer.ratio.median < best->ratio.median)) {
-      best = &peer;
-      if (bestName)
-        *bestName = name;
-    }
-  return best;
+  return fastestOf(peers, isCopy, /*yardsticks=*/false, bestName);
 }
 
 const PeerFigures *CpuFigures::goalPeer() const {

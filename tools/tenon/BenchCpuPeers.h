@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "Report.h"
-
-#include "tenon/measure/PeerProcess.h"
+#include "PeerLibrary.h"
 
 #include <map>
-#include <memory>
 #include <string>
 
 namespace tenon::tool {
@@ -23,13 +20,10 @@ public:
   /// Ends the processes and starts others, all of which may use so many threads.
   void start(int threads);
   void end() { libraries_.clear(); }
+  /// Lets torch.compile compile all cases at once; those that fail are told of when they are made ready.
+  void compile(const Json &descriptions);
 
-  /// What became of a peer that was to be made ready.
-  struct Ready {
-    std::string status; ///< "ready", "not installed", "none" (there is no such peer), "failed"
-    std::string detail; ///< which variant, or why not
-  };
-  Ready prepare(const std::string &peer, const Json &description);
+  PeerReady prepare(const std::string &peer, const Json &description);
   /// Seconds per call of what was made ready last; throws Error.
   double burst(const std::string &peer);
 
@@ -37,18 +31,10 @@ public:
   Json versions() const;
 
 private:
-  struct Library {
-    std::unique_ptr<PeerProcess> process;
-    std::string why; ///< it could not be started
-    int starts = 0;
-    Json versions;
-  };
-  Library &libraryOf(const std::string &peer);
-  void start(const std::string &name, Library &library) const;
+  PeerLibrary &libraryOf(const std::string &peer);
 
   std::string script_, python_, whyNone_;
-  int threads_ = 1;
-  std::map<std::string, Library> libraries_;
+  std::map<std::string, PeerLibrary> libraries_;
 };
 
 } // namespace tenon::tool

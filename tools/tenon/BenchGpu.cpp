@@ -44,6 +44,7 @@ const GpuCase &caseOf(const std::vector<GpuCase> &cases, const std::string &kern
 int probe(const GpuRequest &request) {
   if (!request.probeCache.empty())
     ::setenv("TENON_CACHE_DIR", request.probeCache.c_str(), 1);
+  ::setenv("CUDA_CACHE_DISABLE", "1", 1); // the driver remembers what it assembled, too
   std::vector<GpuCase> cases = gpuCases(/*quick=*/false);
   Device device = Device::cuda(0);
   Tensor opened = Tensor::zeros(u8, {16}, device); // opening the device is not compiling
@@ -148,7 +149,7 @@ Json launchRow(GpuPeers *peers) {
       others[name] = {{"status", "not asked"}};
       continue;
     }
-    GpuPeers::Ready ready = peers->prepare(name, {{"kernel", "launch_cost"}, {"shape", {1024}}, {"sets", 1}});
+    PeerReady ready = peers->prepare(name, {{"kernel", "launch_cost"}, {"shape", {1024}}, {"sets", 1}});
     others[name] = {{"status", ready.status}, {"detail", ready.detail}};
     if (ready.status != "ready")
       continue;
@@ -267,6 +268,7 @@ public:
     report_.set("gpu_state_after", gpuState(0));
     report_.set("seconds", watch_.seconds());
     report_.set("complete", true);
+    report_.tellWeather();
     report_.write();
     return passed_ ? done : checkFailed;
   }

@@ -56,6 +56,7 @@ int benchLaunch(const LaunchRequest &request) {
   }
   if (!report.quiet())
     table.print();
+  report.tellWeather();
   report.write();
   return done;
 }

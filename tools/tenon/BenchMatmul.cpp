@@ -122,6 +122,7 @@ public:
     report_.set("gpu_state_after", gpuState(0));
     report_.set("seconds", watch_.seconds());
     report_.set("complete", true);
+    report_.tellWeather();
     report_.write();
     return passed_ ? done : checkFailed;
   }

@@ -196,6 +196,7 @@ public:
         print(setting, variants);
       report_.add(toJson(setting, variants));
     }
+    report_.tellWeather();
     report_.write();
     return passed_ ? done : checkFailed;
   }

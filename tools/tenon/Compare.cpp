@@ -53,6 +53,9 @@ Json describe(const RowChange &change) {
 }
 
 int compareFiles(const CompareRequest &request) {
+  if (request.after.empty())
+    throw Error(std::string(request.before.empty() ? "which files?" : "with which file?") +
+                " Say `tenon compare BEFORE AFTER`: two that `tenon bench --json FILE` wrote");
   Report report("compare", request.json);
   Results before = readResults(request.before), after = readResults(request.after);
   CompareOptions options;
@@ -101,8 +104,8 @@ int compareFiles(const CompareRequest &request) {
 Command addCompare(CLI::App &app) {
   CLI::App *command = app.add_subcommand("compare", "What changed between two files of measurements");
   auto request = std::make_shared<CompareRequest>();
-  command->add_option("before", request->before, "What `tenon bench --json` wrote")->type_name("A.json")->required();
-  command->add_option("after", request->after, "The same, later")->type_name("B.json")->required();
+  command->add_option("before", request->before, "What `tenon bench --json` wrote")->type_name("A.json");
+  command->add_option("after", request->after, "The same, later")->type_name("B.json");
   command->add_option("--noise", request->noise, "A change of fewer percent is none")
       ->check(CLI::Range(0.0, 100.0).description(""))
       ->capture_default_str()

@@ -103,6 +103,7 @@ int demo(DemoRequest request) {
     fmt::print("\n{} of {} kernels compiled, verified and measured in {}\n", cases.size() - notes.size(), cases.size(),
                secondsText(secondsSince(start)));
   }
+  report.tellWeather();
   report.write();
   return notes.empty() ? done : checkFailed;
 }

@@ -156,8 +156,8 @@ std::string Tiling::text() const {
     text += fmt::format(", loops split in {}", split);
   if (tail)
     text += ", last instances shared";
-  if (stagger)
-    text += fmt::format(", staggered by {}", stagger);
+  if (pingPong)
+    text += ", ping-pong";
   if (!without.empty())
     text += fmt::format(", without {}", without);
   return text;
@@ -171,15 +171,15 @@ void Tiling::applyTo(LaunchOptions &options) const {
   options.compile.stages = stages;
   options.compile.split = split;
   options.compile.shareTail = tail != 0;
-  options.compile.stagger = stagger;
+  options.compile.pingPong = pingPong != 0;
   options.compile.without = without;
 }
 
 Tiling parseTiling(const std::string &text) {
   Tiling tiling;
   const std::map<std::string, int *> settings = {
-      {"warps", &tiling.warps}, {"cluster", &tiling.cluster}, {"stages", &tiling.stages}, {"split", &tiling.split}, {"tail", &tiling.tail},
-      {"stagger", &tiling.stagger}};
+      {"warps", &tiling.warps}, {"cluster", &tiling.cluster}, {"stages", &tiling.stages}, {"split", &tiling.split},
+      {"tail", &tiling.tail},   {"pingpong", &tiling.pingPong}};
   std::stringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     size_t equals = part.find('=');
@@ -285,12 +285,14 @@ std::vector<GpuCase> gpuCases(bool quick) {
   if (quick)
     for (GpuCase &one : cases)
       one.shape[0] = std::max<int64_t>(1, one.shape[0] / 16);
-  for (const char *name : {"gelu_tanh", "softmax", "rms_norm"})
+  for (std::string_view name : {"gelu_tanh", "swiglu", "softmax", "rms_norm", "layer_norm"})
     for (int64_t few : {1, 8, 64}) {
-      bool byRow = std::string_view(name) != "gelu_tanh";
-      // Few rows: smaller tiles, more programs.
-      std::vector<Tiling> tilings = byRow ? rowTilings(cols) : elementwiseTilings(tile(1, 1024, 4));
-      GpuCase one = makeCase(zoo::find(name), {few, cols}, tilings, {"torch_eager", "torch_compile"}, 0, 1);
+      // Few rows: each is spread over more multiprocessors and more threads, of which none has much to do.
+      bool byRow = name != "gelu_tanh" && name != "swiglu";
+      std::vector<Tiling> tilings = byRow ? rowTilings(cols) : elementwiseTilings(tile(1, 1024, 8));
+      if (byRow)
+        tilings.insert(tilings.begin(), tile(1, cols, 4, 4));
+      GpuCase one = makeCase(zoo::find(std::string(name)), {few, cols}, tilings, {"torch_eager", "torch_compile"}, 0, 1);
       one.graphLaunches = 50;
       cases.push_back(std::move(one));
     }

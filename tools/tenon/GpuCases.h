@@ -15,7 +15,7 @@ struct Tiling {
   int warps = 0, cluster = 0, stages = 0; ///< 0: the compiler chooses
   int split = 0;                          ///< instances that share a loop
   int tail = 0;                           ///< 1: the last instances are made by all blocks
-  int stagger = 0;                        ///< iterations between warpgroups; 0: none
+  int pingPong = 0;                       ///< 1: two warpgroups take instances in turns
   std::string without;                    ///< steps left out
 
   std::string text() const; ///< "cols=4096 rows=1, 8 warps"

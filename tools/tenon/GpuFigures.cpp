@@ -63,7 +63,7 @@ void measurePeers(GpuFigures &figures, GpuBursts &ours, const GpuFigureOptions &
                         {"bytes", static_cast<int64_t>(figures.bytes)},
                         {"sets", figures.sets},
                         {"graph", one.graphLaunches}};
-    GpuPeers::Ready ready = options.peers->prepare(name, description);
+    PeerReady ready = options.peers->prepare(name, description);
     if (ready.status != "ready") {
       peer.status = ready.status;
       peer.detail = ready.detail;
@@ -162,23 +162,10 @@ std::vector<GpuFigures> sweepTilings(const GpuCase &one, bool verify, const Stag
   return all;
 }
 
-const PeerFigures *GpuFigures::yardstick() const {
-  const PeerFigures *best = nullptr;
-  for (const auto &[name, peer] : peers)
-    if (isYardstick(name) && peer.measured() && (!best || peer.ratio.median < best->ratio.median))
-      best = &peer;
-  return best;
-}
+const PeerFigures *GpuFigures::yardstick() const { return fastestOf(peers, isYardstick, /*yardsticks=*/true); }
 
 const PeerFigures *GpuFigures::bestPeer(std::string *bestName) const {
-  const PeerFigures *best = nullptr;
-  for (const auto &[name, peer] : peers)
-    if (!isYardstick(name) && peer.measured() && (!best || peer.ratio.median < best->ratio.median)) {
-      best = &peer;
-      if (bestName)
-        *bestName = name;
-    }
-  return best;
+  return fastestOf(peers, isYardstick, /*yardsticks=*/false, bestName);
 }
 
 // A goal counts as reached when the interval touches it: what cannot be told from equal is equal.

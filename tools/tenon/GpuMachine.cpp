@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "GpuMachine.h"
 
+#include "Commit.h"
+
 #include "tenon/runtime/Device.h"
 
 #include <fmt/format.h>
@@ -70,14 +72,6 @@ Json gpuState(int device) {
   return state.is_null() ? ask(std::size(fields) - 1) : state; // the last one has another name in older drivers
 }
 
-std::string commitText() {
-  fs::path here = programDirectory();
-  std::string line;
-  if (std::ifstream file(here / ".." / "COMMIT"); std::getline(file, line))
-    return line;
-  if (here.string().find('\'') == std::string::npos)
-    line = firstLineOf(fmt::format("git -C '{}' describe --always --dirty --abbrev=12", here.string()));
-  return line.empty() ? "unknown" : line;
-}
+std::string commitText() { return builtCommit; }
 
 } // namespace tenon::tool

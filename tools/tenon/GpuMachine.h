@@ -15,8 +15,7 @@ std::string programDirectory();
 Json gpuProperties(int device);
 /// What nvidia-smi tells now: driver, clocks, power, temperature; null where there is none.
 Json gpuState(int device);
-/// The commit that the program was built from: of the file COMMIT beside a distribution's bin/, or of the repository
-/// that the program is in; "unknown".
+/// The commit that the program was built from, with "-dirty" where files had changed since; "unknown" without git.
 std::string commitText();
 
 } // namespace tenon::tool

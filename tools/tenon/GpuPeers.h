@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "Report.h"
+#include "PeerLibrary.h"
 
 #include "tenon/measure/GpuRounds.h"
-#include "tenon/measure/PeerProcess.h"
 
 #include <map>
-#include <memory>
 #include <string>
 
 namespace tenon::tool {
@@ -19,12 +17,7 @@ public:
   /// when it is not found.
   explicit GpuPeers(std::string script, const std::vector<std::string> &frameworks = {"torch", "jax"});
 
-  /// What became of a peer that was to be made ready.
-  struct Ready {
-    std::string status; ///< "ready", "not installed", "none" (there is no such peer), "failed"
-    std::string detail; ///< which variant, or why not
-  };
-  Ready prepare(const std::string &peer, const Json &description);
+  PeerReady prepare(const std::string &peer, const Json &description);
   /// Seconds per launch of what was made ready last; throws Error.
   double burst(const std::string &peer);
   /// The same of any peer that was made ready for the case it was asked for last, with a burst of that length.
@@ -34,18 +27,10 @@ public:
   Json versions() const;
 
 private:
-  struct Framework {
-    std::unique_ptr<PeerProcess> process;
-    std::string why; ///< it could not be started
-    int starts = 0;
-    Json versions;
-  };
-  Framework &frameworkOf(const std::string &peer);
-  double askForBurst(const std::string &peer, const Json &question);
-  void start(const std::string &name, Framework &framework) const;
+  PeerLibrary &frameworkOf(const std::string &peer);
 
   std::string script_;
-  std::map<std::string, Framework> frameworks_;
+  std::map<std::string, PeerLibrary> frameworks_;
 };
 
 } // namespace tenon::tool

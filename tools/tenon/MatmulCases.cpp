@@ -28,6 +28,13 @@ Tiling tile(int64_t bm, int64_t bn, int64_t bk, int warps, int stages = 0, int c
   return {{{"bm", bm}, {"bn", bn}, {"bk", bk}}, warps, cluster, stages};
 }
 
+/// Two warpgroups that take tiles in turns.
+Tiling inTurns(int64_t bm, int64_t bn, int64_t bk) {
+  Tiling tiling = tile(bm, bn, bk, 8);
+  tiling.pingPong = 1;
+  return tiling;
+}
+
 std::vector<Tiling> tilingsOf(const MatmulCase &one) {
   int64_t bk = sizeOf(one.dtype) == 1 ? 128 : 64; // 128 bytes: what a swizzled row of shared memory holds
   std::vector<Tiling> tilings;
@@ -57,6 +64,11 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
                tile(64, 64, 2 * bk, 4),     tile(128, 256, bk, 8, 3),   tile(128, 256, bk, 8, 4),
                tile(128, 128, bk, 8, 4),    tile(128, 256, bk / 2, 8),  tile(128, 256, bk, 8, 0, 2),
                tile(128, 192, bk, 8, 0, 2), tile(256, 128, bk, 8, 0, 2), tile(128, 200, bk, 8, 0, 4)};
+  // Not where each tile's place is found in memory: that is on the way of the loads, and smaller tiles are more.
+  if (one.work == Work::product && one.m > 128 && bk == 64 && one.k % 8 == 0)
+    for (const Tiling &turns : {inTurns(128, 192, bk), inTurns(128, 176, bk), inTurns(128, 160, bk),
+                                inTurns(128, 128, bk), inTurns(64, 256, bk)})
+      tilings.push_back(turns);
   if (one.m > 64 && one.m <= 128)
     for (const Tiling &flat : {tile(64, 128, bk, 4, 0, 2), tile(64, 64, 2 * bk, 4, 0, 2)})
       tilings.push_back(flat);
@@ -65,10 +77,10 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
   for (Tiling &tiling : tilings) {
     int64_t bn = tiling.params.at("bn");
     // Boxes and registers of what is no power of two; sums of f8 are what counts beside.
-    double partlyFilled = bn & (bn - 1) && sizeOf(one.dtype) > 1 ? 1.05 : 1;
+    double partlyFilled = bn & (bn - 1) && sizeOf(one.dtype) > 1 && !tiling.pingPong ? 1.05 : 1;
     // Three slots are enough where many tiles follow each other; the first ones are there sooner with more.
     auto area = static_cast<double>(tiling.params.at("bm") * bn);
-    bool follows = static_cast<double>(one.m * one.n) > 4 * multiprocessors * area;
+    bool follows = !tiling.pingPong && static_cast<double>(one.m * one.n) > 4 * multiprocessors * area;
     double depth = follows == (tiling.stages == 3) ? 1 : 1.01;
     order.emplace_back(predictedSeconds(one, tiling) * partlyFilled * depth, std::move(tiling));
   }

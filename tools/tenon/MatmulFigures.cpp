@@ -35,7 +35,7 @@ std::vector<GpuSubject> preparePeers(MatmulFigures &figures, GpuPeers *peers,
       continue;
     }
     stage(one.name() + ": preparing " + peer.name);
-    GpuPeers::Ready ready = peers->prepare(peer.name, one.description(figures.sets));
+    PeerReady ready = peers->prepare(peer.name, one.description(figures.sets));
     if (ready.status != "ready") {
       figures.unready[peer.name] = {ready.status, ready.detail, {}, {}, 0};
       continue;
@@ -263,7 +263,7 @@ Json toJson(const MatmulFigures &figures) {
           {"stages", figures.tiling.stages},
           {"split", figures.tiling.split},
           {"tail", figures.tiling.tail},
-          {"stagger", figures.tiling.stagger},
+          {"pingpong", figures.tiling.pingPong},
           {"without", figures.tiling.without},
           {"graph_launches", one.graphLaunches()},
           {"flops", one.flops()},

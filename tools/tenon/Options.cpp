@@ -144,7 +144,8 @@ void addGpuOptions(CLI::App &app, Request &request) {
   add("--split", request.split, 256, "GPU: program instances that share a loop which only adds up; 0 and 1: none do");
   app.add_flag("--share-tail", request.shareTail,
                "GPU: the last program instances, fewer than there are blocks, are made by all of them");
-  add("--stagger", request.stagger, 16, "GPU: iterations by which warpgroups begin one after the other; 0: none");
+  app.add_flag("--ping-pong", request.pingPong,
+               "GPU: two warpgroups of a block take program instances in turns: one multiplies, the other stores");
   addWithoutOption(app, request.without);
 }
 
@@ -217,16 +218,16 @@ LaunchOptions launchOptionsOf(const Request &request, const Case &one, const Pro
   options.threads = request.threads;
   bool isGpu = options.target == Target::sim || options.target == Target::cuda;
   if (!isGpu && (request.warps || request.cluster || request.stages || request.split || request.shareTail ||
-                 request.stagger || !request.without.empty()))
-    throw Error("--warps, --cluster, --stages, --split, --share-tail, --stagger and --without are a GPU's: say --target "
-                "sim or cuda");
+                 request.pingPong || !request.without.empty()))
+    throw Error("--warps, --cluster, --stages, --split, --share-tail, --ping-pong and --without are a GPU's: say "
+                "--target sim or cuda");
   options.compile.gpu = request.gpu;
   options.compile.warps = request.warps;
   options.compile.cluster = request.cluster;
   options.compile.stages = request.stages;
   options.compile.split = request.split;
   options.compile.shareTail = request.shareTail;
-  options.compile.stagger = request.stagger;
+  options.compile.pingPong = request.pingPong;
   options.compile.without = request.without;
   std::vector<std::string> known;
   for (const KernelParameter &parameter : one.entry->kernel.parameters())

@@ -17,8 +17,8 @@ struct Request {
   bool all = false;
   std::vector<std::string> shapes, dtypes, params;
   std::string target = "cpu", isa = "native", gpu = "sm_90a";
-  int threads = 0, warps = 0, cluster = 0, stages = 0, split = 0, stagger = 0;
-  bool shareTail = false;
+  int threads = 0, warps = 0, cluster = 0, stages = 0, split = 0;
+  bool shareTail = false, pingPong = false;
   std::string without;
   uint64_t seed = 1;
   std::string json;
@@ -28,7 +28,7 @@ enum class Kernels : unsigned char { one, oneOrAll };
 void addKernelOption(CLI::App &app, Request &request, Kernels kernels);
 void addProblemOptions(CLI::App &app, Request &request); ///< --shape --dtype --param --seed
 void addTargetOptions(CLI::App &app, Request &request);  ///< --target --isa --threads, and the GPU's
-void addGpuOptions(CLI::App &app, Request &request);     ///< --gpu --warps --cluster --stages --split --share-tail --stagger --without
+void addGpuOptions(CLI::App &app, Request &request);     ///< --gpu --warps --cluster --stages --split --share-tail --ping-pong --without
 void addWithoutOption(CLI::App &app, std::string &without); ///< --without, which addGpuOptions adds too
 void addIsaOption(CLI::App &app, Request &request);
 void addJsonOption(CLI::App &app, std::string &file);

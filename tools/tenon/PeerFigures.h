@@ -4,6 +4,7 @@
 #include "tenon/measure/Bench.h"
 
 #include <cstddef>
+#include <map>
 #include <string>
 
 namespace tenon::tool {
@@ -18,5 +19,19 @@ struct PeerFigures {
 
   bool measured() const { return status == "measured"; }
 };
+
+/// The fastest of those that were measured, yardsticks only or none of them; null: nobody was. `name`: which.
+template <class IsYardstick>
+const PeerFigures *fastestOf(const std::map<std::string, PeerFigures> &peers, const IsYardstick &isYardstick,
+                             bool yardsticks, std::string *name = nullptr) {
+  const PeerFigures *best = nullptr;
+  for (const auto &[each, peer] : peers)
+    if (isYardstick(each) == yardsticks && peer.measured() && (!best || peer.ratio.median < best->ratio.median)) {
+      best = &peer;
+      if (name)
+        *name = each;
+    }
+  return best;
+}
 
 } // namespace tenon::tool

@@ -237,10 +237,13 @@ int profileProgram(const ProfileRequest &request) {
     status = runProgram(request.program, {{"TENON_PROFILE", folder.path() + "/trace-%p.json"}}, report.quiet());
     size_t processes = 0;
     text = largestTrace(folder.path(), processes);
-    if (text.empty())
-      throw Error(fmt::format("'{}' wrote no profile: {}", request.program[0],
-                              status ? fmt::format("it ended with status {}", status)
-                                     : "it does not use libtenon, or did not return from main"));
+    if (text.empty() && status == 0)
+      throw Error(fmt::format("'{}' wrote no profile: it does not use libtenon, or did not return from main",
+                              request.program[0]));
+    if (text.empty()) {
+      fmt::print(stderr, "tenon: '{}' wrote no profile: it ended with status {}\n", request.program[0], status);
+      return status;
+    }
     if (processes > 1 && !report.quiet())
       fmt::print("{} processes used the library; this is the one that did most\n", processes);
   }
@@ -272,7 +275,7 @@ int profileProgram(const ProfileRequest &request) {
   if (request.counters)
     report.set("gpu_counters", toJson(counters));
   report.write();
-  return status || !noCounters.empty() ? checkFailed : done;
+  return status ? status : noCounters.empty() ? done : checkFailed;
 }
 
 } // namespace

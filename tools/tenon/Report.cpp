@@ -6,6 +6,8 @@
 
 #include "tenon/measure/Results.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -38,11 +40,10 @@ Report::Report(std::string command, std::string file, int gpu)
 void Report::write() const {
   if (file_.empty())
     return;
-  static const std::string commit = commitText(); // asks git: once is enough
   Json report = {{"schema", resultsSchema},
                  {"tenon", tenonVersion()},
                  {"command", command_},
-                 {"commit", commit},
+                 {"commit", commitText()},
                  {"arguments", argumentsGiven()},
                  {"machine", toJson(thisMachine())},
                  {"conditions", tenon::toJson(weather_.read())}};
@@ -55,6 +56,13 @@ void Report::write() const {
     std::fwrite(text.data(), 1, text.size(), stdout);
   else
     writeFile(file_, text);
+}
+
+void Report::tellWeather() const {
+  if (quiet())
+    return;
+  if (std::string complaint = weather_.read().complaint(); !complaint.empty())
+    fmt::print("note: measured in bad conditions: {}\n", complaint);
 }
 
 Json toJson(const Machine &machine) {

@@ -31,6 +31,8 @@ public:
   /// Whether the usual text is wanted too.
   bool quiet() const { return file_ == "-"; }
   void write() const;
+  /// On the standard output, if the text is wanted: what spoilt the figures, if anything did.
+  void tellWeather() const;
 
 private:
   std::string command_, file_;

@@ -40,6 +40,7 @@ int roofline(const CommandLine &request) {
     fmt::print("{}", textOf(figures));
   report.set("ceilings", tenon::toJson(figures.ceilings));
   report.add(toJson(figures));
+  report.tellWeather();
   report.write();
   return figures.failure.empty() ? done : checkFailed;
 }

@@ -122,6 +122,7 @@ int compareWithModel(const RooflineRequest &request, Report &report) {
                  agreement.quantile(0.5), agreement.quantile(0), agreement.quantile(1), 100 * agreement.within(1.5),
                  agreement.ratios.size(), 100 * agreement.within(2));
   }
+  report.tellWeather();
   report.write();
   return failed ? checkFailed : done;
 }

@@ -267,7 +267,7 @@ Space spaceFor(const TuneRequest &request, const Case &one, const Problem &probl
     space.fix("vector_bits", request.isa == "baseline" ? 128 : request.isa == "avx2" ? 256 : 512);
   for (auto [name, value] :
        {std::pair("warps", request.warps), {"cluster", request.cluster}, {"stages", request.stages},
-        {"split", request.split}, {"tail", int(request.shareTail)}})
+        {"split", request.split}, {"tail", int(request.shareTail)}, {"pingpong", int(request.pingPong)}})
     if (value)
       space.fix(name, value);
   return space;
@@ -309,9 +309,9 @@ Command addTune(CLI::App &app) {
   command->add_option("--export", request->exportFile, "Write the results (of KERNEL, if given) as JSON; - for stdout")
       ->type_name("FILE");
   command->add_option("--import", request->importFile, "Add the results in FILE")->type_name("FILE");
-  command->add_flag("--exhaustive", request->exhaustive, "Measure every configuration into --table");
+  command->add_flag("--exhaustive", request->exhaustive, "Measure every configuration into --table; with --configurations, the model's best and others at random");
   command->add_option("--table", request->table, "Of --exhaustive: continued if it is there")->type_name("FILE");
-  command->add_option("--rounds", request->rounds, "Of --exhaustive: measure each so many times, the fastest counts")
+  command->add_option("--rounds", request->rounds, "Of --exhaustive: measure what is not far behind so many times, the median counts")
       ->check(CLI::Range(1, 100).description(""))
       ->capture_default_str()
       ->type_name("N");

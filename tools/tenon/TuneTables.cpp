@@ -60,6 +60,40 @@ std::vector<size_t> shuffled(size_t count, uint64_t seed) {
   return order;
 }
 
+/// Three quarters by the model's order, and the others drawn from the rest: a model that overlooks something is found
+/// out by those.
+std::vector<Configuration> someOf(const std::vector<Configuration> &all, size_t count, uint64_t seed,
+                                  const Ranker &ranker) {
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t i = 0; i < all.size(); ++i)
+    order.emplace_back(ranker.predict(all[i]).seconds, i);
+  std::sort(order.begin(), order.end());
+  size_t best = count * 3 / 4;
+  std::vector<Configuration> some;
+  for (size_t i = 0; i < best; ++i)
+    some.push_back(all[order[i].second]);
+  for (size_t i : shuffled(order.size() - best, seed))
+    if (some.size() < count)
+      some.push_back(all[order[best + i].second]);
+  return some;
+}
+
+/// Noise is less than that: what is slower by as much is not measured again.
+bool isSlow(const TuneTable &table, const Configuration &configuration) {
+  constexpr double hopeless = 1.3;
+  auto row = std::find_if(table.rows.begin(), table.rows.end(),
+                          [&](const TuneTable::Row &other) { return other.configuration == configuration; });
+  return row != table.rows.end() &&
+         (!row->outcome.measured() || row->outcome.seconds > hopeless * table.best()->outcome.seconds);
+}
+
+/// Not the least: of hundreds that are alike, the least of a few tries each is the luckiest one's.
+double medianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
 /// What was there before, if it is of the same problem.
 TuneTable beginTable(const TuneRequest &request, const TuneTable &wanted) {
   if (::access(request.table.c_str(), F_OK) != 0)
@@ -67,7 +101,7 @@ TuneTable beginTable(const TuneRequest &request, const TuneTable &wanted) {
   TuneTable found = readTable(request.table);
   if (found.kernel != wanted.kernel || found.shape != wanted.shape || found.dtype != wanted.dtype ||
       found.target != wanted.target || found.threads != wanted.threads || found.names != wanted.names ||
-      found.device != wanted.device)
+      found.of != wanted.of || found.device != wanted.device)
     throw Error(fmt::format("'{}' is a table of {} {} {} on {} ({}): name another file", request.table, found.kernel,
                             shapeText(found.shape), found.dtype, found.target, found.device));
   return found;
@@ -88,12 +122,16 @@ int measureTable(const TuneRequest &request) {
   options.samples = zoo::samplesOf(*one.entry);
   bool isDevice = options.launch.target == Target::cuda;
   // Hundreds of candidates: enough to tell 1% apart. On a device a trial is a millisecond of launches.
-  options.timingSeconds = isDevice ? 0.006 : options.timingSeconds;
+  options.timingSeconds = isDevice ? 0.006 : 0.03;
   if (isDevice)
     options.compileSeconds = 20, options.runSeconds = 4;
   options.launch.compile.useDiskCache = options.launch.compile.useDiskCache && !isDevice; // each is compiled once
   Space space = spaceFor(request, one, problem, options.launch);
   std::vector<Configuration> configurations = space.configurations(limitsOf(options.launch));
+  const size_t all = configurations.size();
+  if (request.configurations > 0 && request.configurations < all)
+    configurations = someOf(configurations, request.configurations, request.searchSeed,
+                            *defaultRanker(one.entry->kernel, space, problem.arguments, options.launch));
   TuneKey key = tuneKeyOf(one.entry->kernel, space, problem.arguments, options.launch);
 
   TuneTable wanted;
@@ -108,6 +146,7 @@ int measureTable(const TuneRequest &request) {
   wanted.ceilings = knownCeilings(options.launch);
   wanted.threads = request.threads;
   wanted.rounds = 0;
+  wanted.of = all;
   for (const Space::Dimension &dimension : space.dimensions())
     wanted.names.push_back(dimension.name);
   TuneTable table = beginTable(request, wanted);
@@ -120,6 +159,10 @@ int measureTable(const TuneRequest &request) {
   tuning::Measurer measurer(one.entry->kernel, space, problem, options);
   Progress progress(configurations.size() * static_cast<size_t>(request.rounds));
   const size_t batchSize = isDevice ? 64 : 8;
+  std::map<Configuration, std::vector<double>> times; // of each round
+  for (const TuneTable::Row &row : table.rows)
+    if (row.outcome.measured())
+      times[row.configuration] = {row.outcome.seconds};
   for (int round = 0; round < request.rounds && !isOver(); ++round) {
     std::vector<size_t> open;
     for (size_t index : shuffled(configurations.size(), request.searchSeed + static_cast<uint64_t>(round)))
@@ -130,6 +173,8 @@ int measureTable(const TuneRequest &request) {
         open.push_back(index);
       else
         progress.advance();
+    if (round > 0) // the others are out of the question
+      std::erase_if(open, [&](size_t index) { return isSlow(table, configurations[index]); });
     for (size_t at = 0; at < open.size() && !isOver(); at += batchSize) {
       std::vector<Configuration> batch;
       for (size_t i = at; i < std::min(at + batchSize, open.size()); ++i)
@@ -141,9 +186,12 @@ int measureTable(const TuneRequest &request) {
                                 [&](const TuneTable::Row &other) { return other.configuration == configuration; });
         if (row == table.rows.end()) {
           table.rows.push_back({configuration, measurer.measure(configuration)});
+          if (table.rows.back().outcome.measured())
+            times[configuration] = {table.rows.back().outcome.seconds};
         } else if (row->outcome.measured()) {
           for (const Outcome &again : measurer.compare({configuration}))
-            row->outcome.seconds = std::min(row->outcome.seconds, again.seconds);
+            times[configuration].push_back(again.seconds);
+          row->outcome.seconds = medianOf(times[configuration]);
         }
         progress.advance();
       }
@@ -181,7 +229,10 @@ LoadedTable loadTable(const std::string &file) {
   auto target = parseTarget(table.target);
   if (!dtype || !target || table.rows.empty())
     throw Error(fmt::format("'{}' is a table of nothing that can be replayed", file));
-  loaded.problem = entry.makeProblem(table.shape, *dtype, 1);
+  {
+    zoo::ShapesOnly nothingRuns;
+    loaded.problem = entry.makeProblem(table.shape, *dtype, 1);
+  }
   LaunchOptions options;
   options.params = loaded.problem.params;
   options.threads = table.threads;
@@ -211,6 +262,14 @@ LoadedTable loadTable(const std::string &file) {
 }
 
 namespace {
+
+/// What the model expects of the optimum, as a multiple of the least that it expects of any.
+double optimumExpected(const tuning::ReplayCase &one) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const tuning::Candidate &candidate : one.candidates)
+    least = std::min(least, candidate.predicted);
+  return one.candidates[static_cast<size_t>(one.table.best() - one.table.rows.data())].predicted / least;
+}
 
 struct StrategyRow {
   std::string name;
@@ -272,12 +331,19 @@ int replayTables(const TuneRequest &request) {
               text(rows[2].results.back()), experience.empty() ? "-" : text(rows[3].results.back()),
               text(rows[4].results.back())});
     Json row = {{"kernel", table.kernel}, {"shape", table.shape}, {"dtype", table.dtype}, {"target", table.target},
-                {"configurations", table.rows.size()}, {"optimum", table.best()->outcome.seconds}};
+                {"configurations", table.rows.size()}, {"optimum", table.best()->outcome.seconds},
+                {"optimum_expected", optimumExpected(cases[i])}};
     for (const StrategyRow &strategy : rows)
       if (strategy.name != "warm" || !experience.empty())
         row[strategy.name] = {{"fraction", strategy.results.back().fraction},
                               {"measured", strategy.results.back().measured},
                               {"random_needs", strategy.results.back().randomNeeds}};
+    row["rows"] = Json::array();
+    for (size_t each = 0; each < table.rows.size(); ++each)
+      row["rows"].push_back({{"configuration", table.rows[each].configuration.values()},
+                             {"seconds", table.rows[each].outcome.measured() ? Json(table.rows[each].outcome.seconds)
+                                                                             : Json(nullptr)},
+                             {"predicted", cases[i].candidates[each].predicted}});
     report.add(std::move(row));
   }
   double share = 0;

@@ -38,6 +38,8 @@ inline constexpr llvm::StringLiteral promisesNoOverlapAttr = "tile.promises_no_o
 inline constexpr llvm::StringLiteral argumentNameAttr = "tile.name";
 /// Of an operation: its f32 result is only ever seen rounded to 16 bits or fewer (transform/Relaxable.h).
 inline constexpr llvm::StringLiteral relaxedAttr = "tile.relaxed";
+/// Of an exponential: its argument is not positive.
+inline constexpr llvm::StringLiteral nonPositiveAttr = "tile.non_positive";
 
 /// Why a value of this type cannot be a tile, or "" when it can: rank, extents and number of elements.
 std::string refuseTileType(mlir::Type type);

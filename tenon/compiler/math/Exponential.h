@@ -24,10 +24,10 @@ template <class A> Value<A, double> expTail(A &a, Value<A, double> r) {
                          0x1.28a30af748a16p-22, 0x1.ae823c3612245p-26});
 }
 
-/// (2^r - 1) / r on |r| <= 1/2. Fit error relative to 2^r: 2^-28.3 (float), 2^-57.7 (double).
-template <class A> Value<A, float> exp2Slope(A &a, Value<A, float> r) {
-  return horner<float>(a, r, {0x1.62e430p-1f, 0x1.ebfbdcp-3f, 0x1.c6af7ap-5f, 0x1.3b2dd2p-7f, 0x1.5f0948p-10f,
-                              0x1.417b14p-13f});
+/// (2^r - 1) / r on |r| <= 1/2, times a power of two. Fit error relative to 2^r: 2^-28.3 (float), 2^-57.7 (double).
+template <class A> Value<A, float> exp2Slope(A &a, Value<A, float> r, float factor = 1) {
+  return horner<float>(a, r, {factor * 0x1.62e430p-1f, factor * 0x1.ebfbdcp-3f, factor * 0x1.c6af7ap-5f,
+                              factor * 0x1.3b2dd2p-7f, factor * 0x1.5f0948p-10f, factor * 0x1.417b14p-13f});
 }
 
 template <class A> Value<A, double> exp2Slope(A &a, Value<A, double> r) {
@@ -140,28 +140,26 @@ template <> struct ExponentialLimits<double> {
   static constexpr double tanhIsOne = 20, erfIsOne = 6;
 };
 
-/// 1 + erf(x), or half of it, given log2(erfc|x|), by erfc|x| for negative x and 2 less it else: |s - erfc|, s 0 or 2, as
-/// the sign of x says. Halving is a matter of the exponent. `power` computes 2^r on |r| <= 1/2.
+/// 1 + erf(x), or half of it, given log2(erfc|x|), by erfc|x| for negative x and 2 less it else. `power` computes 2^r times a
+/// factor on |r| <= 1/2: halving is a matter of its coefficients.
 template <class T, class A, class Power>
 Value<A, T> fromComplement(A &a, Value<A, T> x, Value<A, T> logarithm, bool halved, Power power) {
-  using Bits = typename Format<T>::Bits;
   logarithm = clampBelow<T>(a, logarithm, ExponentialLimits<T>::exp2Lowest);
-  Value<A, T> magic = a.constant(Format<T>::roundMagic + T(2 * Format<T>::bias - (halved ? 1 : 0)));
-  Value<A, T> sum = a.add(logarithm, magic);
-  Value<A, T> complement = scale<T>(a, power(a.sub(logarithm, a.sub(sum, magic))), a.toBits(sum));
-  constexpr Bits signBit = sizeof(T) * 8 - 1;
-  Value<A, Bits> positive = a.sub(a.shiftRight(a.toBits(x), a.constant(signBit)), a.constant(Bits(1))); // all ones or 0
-  Value<A, T> whole = a.fromBits(a.bitAnd(positive, a.toBits(a.constant(T(halved ? 1 : 2)))));
-  return a.abs(a.sub(whole, complement));
+  Value<A, T> magic = a.constant(Format<T>::roundMagic + T(2 * Format<T>::bias));
+  Value<A, T> sum = a.add(logarithm, magic), r = a.sub(logarithm, a.sub(sum, magic));
+  Value<A, T> complement = scale<T>(a, power(r, T(halved ? 0.5 : 1)), a.toBits(sum));
+  Value<A, T> rest = a.sub(a.constant(T(halved ? 1 : 2)), complement);
+  return a.select(a.lessThan(a.constant(T(0)), x), rest, complement); // one instruction together with the difference
 }
 
 } // namespace detail
 
-/// e^x = 2^n e^r. The last steps are 1 + r (1 + r q): the two roundings inside the outer fma count for |r| < 0.35 of
+/// e^x = 2^n e^r; `isNonPositive`: x is known not to be positive. The last steps are 1 + r (1 + r q): the two roundings inside the outer fma count for |r| < 0.35 of
 /// half an ulp each, so the total stays below one ulp.
-template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x) {
+template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x, bool isNonPositive = false) {
   x = clampBelow<T>(a, x, detail::ExponentialLimits<T>::expLowest);
-  x = clampAbove<T>(a, x, detail::ExponentialLimits<T>::expHighest);
+  if (!isNonPositive)
+    x = clampAbove<T>(a, x, detail::ExponentialLimits<T>::expHighest);
   detail::ExpReduction<T, A> e(a, x, 2 * Format<T>::bias);
   Value<A, T> one = a.constant(T(1));
   Value<A, T> p = a.fma(e.r, a.fma(e.r, detail::expTail(a, e.r), one), one);
@@ -174,8 +172,8 @@ template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x) {
 template <class A> Value<A, float> onePlusErf(A &a, Value<A, float> x, bool halved = false) {
   Value<A, float> magnitude = a.abs(x);
   Value<A, float> logarithm = a.mul(magnitude, detail::log2ErfcSlope(a, magnitude));
-  return detail::fromComplement<float>(a, x, logarithm, halved, [&](Value<A, float> r) {
-    return a.fma(r, detail::exp2Slope(a, r), a.constant(1.0f));
+  return detail::fromComplement<float>(a, x, logarithm, halved, [&](Value<A, float> r, float factor) {
+    return a.fma(r, detail::exp2Slope(a, r, factor), a.constant(factor));
   });
 }
 

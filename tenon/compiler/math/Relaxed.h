@@ -10,9 +10,10 @@
 namespace tenon::math {
 namespace detail {
 
-/// 2^r on |r| <= 1/2, a little more where r comes rounded. Fit error relative to it: 2^-18.5.
-template <class A> Value<A, float> relaxedPower(A &a, Value<A, float> r) {
-  return horner<float>(a, r, {0x1.ffffe8p-1f, 0x1.62e0dap-1f, 0x1.ec06e6p-3f, 0x1.ca15fap-5f, 0x1.399706p-7f});
+/// 2^r on |r| <= 1/2, times a power of two. Fit error relative to it: 2^-18.5.
+template <class A> Value<A, float> relaxedPower(A &a, Value<A, float> r, float factor = 1) {
+  return horner<float>(a, r, {factor * 0x1.ffffe8p-1f, factor * 0x1.62e0dap-1f, factor * 0x1.ec06e6p-3f,
+                              factor * 0x1.ca15fap-5f, factor * 0x1.399706p-7f});
 }
 
 /// log2(erfc(x)) / x for x in [0, 9.19], from the highest degree down. As erfc, relative to it: 2^-16.7 up to 3 and
@@ -23,15 +24,18 @@ inline constexpr float relaxedLog2ErfcSlope[] = {-0x1.92d502p-25f, 0x1.42cbf4p-1
 
 } // namespace detail
 
-/// e^x = 2^n 2^r, where r is what one product in an fma leaves: log2(e) rounded costs |x| 2^-25.6, together 2^-17.9.
-template <class A> Value<A, float> relaxedExp(A &a, Value<A, float> x) {
-  x = clampBelow<float>(a, x, detail::ExponentialLimits<float>::expLowest);
-  x = clampAbove<float>(a, x, detail::ExponentialLimits<float>::expHighest);
+/// 2^x = 2^n 2^r with r = x - n exact: 2^-18.5.
+template <class A> Value<A, float> relaxedExp2(A &a, Value<A, float> x) {
+  x = clampBelow<float>(a, x, detail::ExponentialLimits<float>::exp2Lowest);
+  x = clampAbove<float>(a, x, detail::ExponentialLimits<float>::exp2Highest);
   Value<A, float> magic = a.constant(Format<float>::roundMagic + 2 * Format<float>::bias);
-  Value<A, float> log2E = a.constant(Format<float>::log2E);
-  Value<A, float> sum = a.fma(x, log2E, magic);
-  Value<A, float> r = a.fma(x, log2E, a.neg(a.sub(sum, magic)));
-  return detail::scale<float>(a, detail::relaxedPower(a, r), a.toBits(sum));
+  Value<A, float> sum = a.add(x, magic);
+  return detail::scale<float>(a, detail::relaxedPower(a, a.sub(x, a.sub(sum, magic))), a.toBits(sum));
+}
+
+/// e^x = 2^(x log2(e)). The product is rounded once, which costs 2^-18.5 where it is largest, and the constant in it |x| 2^-25.6.
+template <class A> Value<A, float> relaxedExp(A &a, Value<A, float> x) {
+  return relaxedExp2(a, a.mul(x, a.constant(Format<float>::log2E)));
 }
 
 /// 1 + erf(x), or half of it, in the way of onePlusErf. 2^-16.4 relative to it for x above -3, then 2^-13.4;
@@ -45,12 +49,12 @@ template <class A> Value<A, float> relaxedOnePlusErf(A &a, Value<A, float> x, bo
   }
   Value<A, float> logarithm = a.mul(magnitude, slope);
   return detail::fromComplement<float>(a, x, logarithm, halved,
-                                       [&](Value<A, float> r) { return detail::relaxedPower(a, r); });
+                                       [&](Value<A, float> r, float factor) { return detail::relaxedPower(a, r, factor); });
 }
 
-/// 1 + tanh(x) in the way of onePlusTanh: 2^-17.9.
+/// 1 + tanh(x) in the way of onePlusTanh; log2(e) times -2 has the digits of log2(e).
 template <class A> Value<A, float> relaxedOnePlusTanh(A &a, Value<A, float> x, bool halved = false) {
-  Value<A, float> power = relaxedExp(a, a.mul(x, a.constant(-2.0f)));
+  Value<A, float> power = relaxedExp2(a, a.mul(x, a.constant(-2 * Format<float>::log2E)));
   return a.div(a.constant(halved ? 1.0f : 2.0f), a.add(power, a.constant(1.0f)));
 }
 

@@ -166,9 +166,15 @@ Value expandMathOp(ImplicitLocOpBuilder &b, Operation *op) {
     return {};
   if (element.isF64())
     return expand<double>(b, *function, x);
-  if (element.isF32() && *function == Function::Exp && op->hasAttr(tile::relaxedAttr)) {
+  if (element.isF32() && op->hasAttr(tile::relaxedAttr) && (*function == Function::Exp || *function == Function::Exp2)) {
     MlirArithmetic arithmetic(b, type);
-    return math::relaxedExp(arithmetic, MlirArithmetic::Value<float>{x}).value;
+    MlirArithmetic::Value<float> argument{x};
+    return (*function == Function::Exp ? math::relaxedExp(arithmetic, argument) : math::relaxedExp2(arithmetic, argument))
+        .value;
+  }
+  if (element.isF32() && *function == Function::Exp && op->hasAttr(tile::nonPositiveAttr)) {
+    MlirArithmetic arithmetic(b, type);
+    return math::exp<float>(arithmetic, MlirArithmetic::Value<float>{x}, /*isNonPositive=*/true).value;
   }
   if (element.isF32())
     return expand<float>(b, *function, x);

@@ -3,6 +3,7 @@
 
 #include "tenon/compiler/dialect/TileDialect.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace tenon {
@@ -16,18 +17,31 @@ namespace tenon {
 ///     %y = tile.cast %q : f32 -> bf16
 ///
 /// What carries a relative error: products, quotients, choosing, moving, sums of numbers that are known not to be negative
-/// (nothing cancels). What does not: differences, comparisons, exponentials, carried tiles, stores of f32.
+/// (nothing cancels), whether a number is zero. What does not: differences, other comparisons, exponentials, stores of f32.
+///
+/// `throughLoops`: a sum that a loop carries is one too, where all that the loop does to it is scale it, by something that
+/// does not depend on it, and add (the running sum of attention). What it is scaled by is not relaxable: an error there would
+/// grow with each iteration.
 class Relaxable {
 public:
+  explicit Relaxable(bool throughLoops = false) : throughLoops_(throughLoops) {}
+
   /// Whether every use of the value carries a relative error to a rounding and no further.
-  bool operator()(mlir::Value value);
+  bool operator()(mlir::Value value) { return reaches(value, /*isScaled=*/false); }
 
 private:
-  bool carries(mlir::Value value, mlir::Operation *user);
+  /// `isScaled`: a product stands between this and the value that was asked about.
+  bool reaches(mlir::Value value, bool isScaled);
+  bool carries(mlir::Value value, mlir::Operation *user, bool isScaled);
+  bool carriesThroughLoop(mlir::Value value, mlir::scf::YieldOp yield);
+  bool isOnlySummedUp(mlir::Value value, mlir::BlockArgument carried, mlir::scf::YieldOp yield);
   bool isNonNegative(mlir::Value value);
   bool decideNonNegative(mlir::Value value);
 
-  llvm::DenseMap<mlir::Value, bool> nonNegative_, relaxable_;
+  bool throughLoops_;
+  llvm::DenseMap<mlir::Value, bool> nonNegative_;
+  llvm::SmallVector<mlir::Value> assumed_; ///< carried values that are taken not to be negative at the moment
+  llvm::DenseMap<std::pair<mlir::Value, unsigned>, bool> relaxable_;
 };
 
 /// 1 + erf(x) and 1 + tanh(x) are one function each: the error of the sum counts, not that of erf, which cancels where

@@ -13,12 +13,8 @@ Problem matmulProblem(const MatmulShape &shape, DType dtype, uint64_t seed) {
   DType out = output.value_or(productType(dtype)), biasType = isInteger(dtype) ? f32 : productType(dtype);
   // Integers: all of i8, so that sums need more than 16 bits.
   double limit = isInteger(dtype) ? 127 : 1;
-  Tensor b = randomTensor(dtype, {k, n}, seed + 1, -limit, limit);
-  if (transposedB) {
-    Tensor turned = Tensor::empty(dtype, {n, k}).transpose({1, 0});
-    turned.copyFrom(b);
-    b = turned;
-  }
+  Tensor b = transposedB ? randomTensor(dtype, {n, k}, seed + 1, -limit, limit).transpose({1, 0})
+                         : randomTensor(dtype, {k, n}, seed + 1, -limit, limit);
   Problem problem;
   problem.label = labelOf(std::array{m, n, k}, dtype);
   problem.arguments = {randomTensor(dtype, {m, k}, seed, -limit, limit), b,
@@ -73,6 +69,38 @@ Entry matmulEntry() {
             return matmulProblem({shape[0], shape[1], shape[2]}, dtype, seed);
           },
       .plainLoop = [](const Arguments &arguments) { plainMatmul(arguments, /*biasAndGelu=*/false); },
+  };
+}
+
+Entry linearEntry() {
+  return {
+      .name = "linear",
+      .summary = "c = a * b, the weights b in memory as [n, k]",
+      .kernel = matmul,
+      .dtypes = {f32, f16, bf16, f64, f8e4m3, f8e5m2, i8},
+      .dimensions = {"m", "n", "k"},
+      .demoShape = {1024, 1024, 1024},
+      .testShapes = {{1, 1, 1}, {17, 33, 65}, {65, 127, 33}, {1, 1023, 17}, {3, 5, 4097}, {17, 17, 0}},
+      .makeProblem =
+          [](std::span<const int64_t> shape, DType dtype, uint64_t seed) {
+            MatmulShape turned = {shape[0], shape[1], shape[2]};
+            turned.transposedB = true;
+            return matmulProblem(turned, dtype, seed);
+          },
+      .plainLoop =
+          [](const Arguments &arguments) {
+            const float *a = plainData(arguments[0]), *b = plainData(arguments[1].tensor().transpose({1, 0}));
+            float *c = plainData(arguments[3]);
+            int64_t m = arguments[0].tensor().size(0), k = arguments[0].tensor().size(1);
+            int64_t n = arguments[1].tensor().size(1);
+            for (int64_t i = 0; i < m; ++i)
+              for (int64_t j = 0; j < n; ++j) {
+                float sum = 0;
+                for (int64_t p = 0; p < k; ++p)
+                  sum += a[i * k + p] * b[j * k + p];
+                c[i * n + j] = sum;
+              }
+          },
   };
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 /// Tiles that whole warpgroups can multiply: 64 rows of them each, or 64 columns where there are few rows, in multiples
 /// of 64 and 8, with at most 128 sums a thread. What they cannot is computed in other ways, at half the speed.
-bool suitsWarpgroups(const Configuration &c) {
+bool suitsWarpgroups(const Configuration &c, int64_t products) {
   int64_t rows = c["bm"], columns = c["bn"], groups = c["warps"] / 4;
   if (rows < 64)
     std::swap(rows, columns);
@@ -18,47 +18,73 @@ bool suitsWarpgroups(const Configuration &c) {
     return false;
   int64_t overRows = std::gcd(rows / 64, groups), overColumns = groups / overRows;
   bool isPower = (columns & (columns - 1)) == 0;
-  return (overColumns == 1 || (isPower && columns / overColumns >= 8)) && rows * columns <= 128 * 32 * c["warps"];
+  return (overColumns == 1 || (isPower && columns / overColumns >= 8)) &&
+         products * rows * columns <= 128 * 32 * c["warps"];
 }
 
-Space gpuSpace(int64_t m, int64_t n, int64_t k, double bytes, double resultBytes) {
-  // With fewer tiles than two rounds of a large device, sharing the loop over k keeps more of it busy.
-  bool isSkinny = m <= 64, hasFew = ((m + 127) / 128) * ((n + 127) / 128) < 2 * 132;
-  Space space;
-  if (isSkinny) {
-    space.param("bm", {16, 32, 64}).param("bn", useful({32, 64, 128}, n)).param("bk", useful({64, 128, 256}, k));
-    space.option("warps", {4, 8}).option("stages", {0, 4}).option("split", {1, 2, 4, 8, 16});
-  } else if (hasFew) {
-    space.param("bm", useful({64, 128, 256}, m)).param("bn", useful({32, 64, 96, 112, 128, 160, 192, 224, 256}, n));
-    space.param("bk", useful({64, 128}, k));
-    space.option("warps", {4, 8}).option("stages", {0, 3}).option("split", {1, 2, 4, 8});
-  } else {
-    space.param("bm", useful({64, 128, 256}, m)).param("bn", useful({32, 64, 96, 112, 128, 160, 192, 224, 256}, n));
-    space.param("bk", useful({32, 64, 128}, k));
-    space.option("warps", {4, 8}).option("stages", {0, 3}).option("split", {1});
-  }
-  space.option("cluster", {1, 2});
-  space.footprint([=](const Configuration &c) {
-    auto bm = static_cast<double>(c["bm"]), bn = static_cast<double>(c["bn"]), bk = static_cast<double>(c["bk"]);
-    Footprint footprint;
-    // The ring of operands, and the result on its way out. Stages that are not said are as many as fit, two at least.
-    auto stages = static_cast<double>(c["stages"] ? c["stages"] : 2);
-    footprint.sharedBytes = stages * (bm + bn) * bk * bytes + bm * bn * resultBytes;
-    footprint.registerBytes = bm * bn * 4; // the accumulator
-    return footprint;
-  });
-  space.require("tiles that the warpgroups cannot share", suitsWarpgroups);
-  space.require("a loop shared by more than its steps",
-                [k](const Configuration &c) { return c["split"] == 1 || c["split"] * c["bk"] <= k; });
-  space.require("few slots or a cluster for a loop that is shared",
-                [](const Configuration &c) { return c["split"] == 1 || (c["stages"] == 0 && c["cluster"] == 1); });
-  space.require("two slots of half the shared memory", [](const Configuration &c) {
-    return c["bk"] < 128 || c["bm"] + c["bn"] <= 256;
-  });
-  return space;
+/// Steps of 16, and what makes whole rounds: as many tiles as a large device has multiprocessors, or as clusters of
+/// four can have, or two or three times as many.
+std::vector<int64_t> widths(int64_t m, int64_t n) {
+  std::vector<int64_t> widths = {32, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256};
+  for (int64_t bm : {64, 128, 256})
+    for (int64_t rounds : {1, 2, 3})
+      for (int64_t processors : {120, 132}) {
+        int64_t columns = rounds * processors / ((m + bm - 1) / bm);
+        int64_t width = columns ? roundUp((n + columns - 1) / columns, 8) : 0;
+        if (width >= 64 && width <= 256)
+          widths.push_back(width);
+      }
+  std::sort(widths.begin(), widths.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
+  return useful(widths, n);
 }
 
 } // namespace
+
+Space productSpace(const ProductSizes &sizes) {
+  auto [m, n, k, elementBytes, resultBytes, products, mayShare] = sizes;
+  auto bytes = static_cast<double>(elementBytes);
+  // With fewer tiles than two rounds of a large device, sharing the loop over k keeps more of it busy.
+  bool isSkinny = m <= 64, hasFew = mayShare && ((m + 127) / 128) * ((n + 127) / 128) < 2 * 132;
+  int64_t line = 128 / elementBytes; // what a swizzled row of shared memory holds
+  Space space;
+  if (isSkinny) {
+    // Where there are few rows, the warpgroups share the columns: 64 of them at least.
+    space.param("bm", useful({8, 16, 32, 64}, m)).param("bn", useful({32, 64, 128}, std::max<int64_t>(n, 33)));
+    space.param("bk", useful({line, 2 * line, 4 * line}, k));
+    space.option("warps", {4, 8}).option("stages", {0, 4});
+    space.option("split", mayShare ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1});
+  } else if (hasFew) {
+    space.param("bm", useful({64, 128, 256}, m)).param("bn", widths(m, n)).param("bk", useful({line, 2 * line}, k));
+    space.option("warps", {4, 8}).option("stages", {0, 3}).option("split", {1, 2, 4, 8});
+  } else {
+    space.param("bm", useful({64, 128, 256}, m)).param("bn", widths(m, n));
+    space.param("bk", useful({line / 2, line, 2 * line}, k));
+    space.option("warps", {4, 8}).option("stages", {0, 3}).option("split", {1});
+  }
+  space.option("cluster", {1, 2, 4});
+  space.footprint([=](const Configuration &c) {
+    auto bm = static_cast<double>(c["bm"]), bn = static_cast<double>(c["bn"]), bk = static_cast<double>(c["bk"]);
+    auto columns = static_cast<double>(products) * bn;
+    Footprint footprint;
+    // The ring of operands, and the result on its way out. Stages that are not said are as many as fit, two at least.
+    auto stages = static_cast<double>(c["stages"] ? c["stages"] : 2);
+    footprint.sharedBytes = stages * (bm + columns) * bk * bytes + bm * bn * static_cast<double>(resultBytes);
+    footprint.registerBytes = bm * columns * 4; // the accumulators
+    return footprint;
+  });
+  // First what refuses most, and soonest.
+  space.require("few slots or a cluster for a loop that is shared",
+                [](const Configuration &c) { return c["split"] == 1 || (c["stages"] == 0 && c["cluster"] == 1); });
+  space.require("tiles that the warpgroups cannot share",
+                [products](const Configuration &c) { return suitsWarpgroups(c, products); });
+  space.require("a loop shared by more than its steps",
+                [k](const Configuration &c) { return c["split"] == 1 || c["split"] * c["bk"] <= k; });
+  space.require("two slots of half the shared memory", [=](const Configuration &c) {
+    return c["bk"] < 2 * line || c["bm"] + products * c["bn"] <= 256;
+  });
+  return space;
+}
 
 Space matmulSpace(const Problem &problem, Target target) {
   const Tensor &a = problem.arguments[0].tensor(), &b = problem.arguments[1].tensor();
@@ -66,7 +92,8 @@ Space matmulSpace(const Problem &problem, Target target) {
   auto bytes = static_cast<double>(sizeOf(a.dtype()));
   Space space;
   if (isGpu(target))
-    return gpuSpace(m, n, k, bytes, static_cast<double>(sizeOf(problem.arguments[3].tensor().dtype())));
+    return productSpace({m, n, k, static_cast<int64_t>(sizeOf(a.dtype())),
+                         static_cast<int64_t>(sizeOf(problem.arguments[3].tensor().dtype()))});
   space.param("bm", useful({8, 16, 24, 32, 48, 64, 96, 128}, m));
   space.param("bn", useful({16, 32, 48, 64, 96, 128, 192, 256}, n));
   space.param("bk", useful({16, 32, 64, 128, 256, 512}, k));

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <set>
 #include <string_view>
+#include <system_error>
 
 namespace tenon::cuda {
 namespace {
@@ -134,6 +136,27 @@ Cubin assemble(Gpu &gpu, const std::string &ptx, const AssembleOptions &options)
   // The bytes belong to the link.
   auto *begin = static_cast<const std::byte *>(bytes);
   return {std::vector<std::byte>(begin, begin + count), call.log()};
+}
+
+AssemblerStart::AssemblerStart(int device) {
+  static std::atomic<bool> isStarted = false;
+  if (isStarted.exchange(true))
+    return;
+  try {
+    thread_ = std::thread([device] {
+      try {
+        (void)assemble(Gpu::get(device),
+                       ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry start() { ret; }\n");
+      } catch (const std::exception &) {
+      }
+    });
+  } catch (const std::system_error &) { // no thread: it starts when it is needed
+  }
+}
+
+AssemblerStart::~AssemblerStart() {
+  if (thread_.joinable())
+    thread_.join();
 }
 
 std::shared_ptr<Module> Module::load(Gpu &gpu, const void *image, const AssembleOptions *options, const char *doing) {

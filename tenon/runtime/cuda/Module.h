@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace tenon::cuda {
@@ -26,6 +27,19 @@ struct Cubin {
   std::string log;
 };
 Cubin assemble(Gpu &gpu, const std::string &ptx, const AssembleOptions &options = {});
+
+/// Has the driver start its assembler, on a thread of its own: the first of these in a process does, for what the caller
+/// does meanwhile to overlap with it. What goes wrong there is left for assemble() to meet.
+class AssemblerStart {
+public:
+  explicit AssemblerStart(int device);
+  ~AssemblerStart(); ///< waits
+  AssemblerStart(const AssemblerStart &) = delete;
+  AssemblerStart &operator=(const AssemblerStart &) = delete;
+
+private:
+  std::thread thread_;
+};
 
 /// Code on a device. Unloaded when the last function of it is gone, after waiting for queued work.
 class Module {

@@ -34,6 +34,10 @@ file("broken.json", [row("gelu", 1e-3, verdict=wrong), row("softmax", 2e-3), row
 file("weather.json", [row("gelu", 1e-3)], conditions={"complaint": "other machines on the host took 9% of the "
                                                                    "processors' time"}, complete=False)
 file("other-machine.json", before, machine={"cpu": "B Processor", "processors": 8})
+warm = [row("gelu", 1e-3, warm=row("", 0.5e-3)["time"])]
+file("warm.json", warm)
+file("warm-slower.json", [row("gelu", 1e-3, warm=row("", 0.7e-3)["time"])])
+file("profile.json", [{"kernel": "gelu", "launches": 3}], command="profile")
 file("other-kernels.json", [row("matmul", 1e-3)])
 text = json.dumps(file("newer.json", before, schema=2, tenon="0.9.0"))
 (folder / "short.json").write_text(text[: len(text) // 2])

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
 #include <thread>
 
@@ -73,6 +74,36 @@ TEST(FatalErrors, OfSeveralThreadsAtOnce) {
     thread.join();
   for (int i = 0; i < 8; ++i)
     EXPECT_EQ(texts[i].find("number " + std::to_string(i)) != std::string::npos, i % 2 == 1) << texts[i];
+}
+
+TEST(FatalErrors, WorkBesideTheCaller) {
+  std::promise<int> given;
+  int taken = 0;
+  {
+    GuardedWork work([&] { taken = given.get_future().get(); });
+    given.set_value(7); // the work waits for it
+    work.wait();
+    EXPECT_EQ(taken, 7);
+  }
+  GuardedWork throws([] { throw Error("plain"); });
+  EXPECT_EQ(thrownBy<Error>([&] { throws.wait(); }), "plain");
+  GuardedWork fatal([] { llvm::report_fatal_error("cannot select: planted"); });
+  EXPECT_NE(thrownBy<InternalError>([&] { fatal.wait(); }).find("cannot select: planted"), std::string::npos);
+}
+
+TEST(FatalErrors, WorkThatNobodyAsksAboutIsDoneToo) {
+  auto kept = std::make_shared<int>(7);
+  bool done = false;
+  {
+    GuardedWork work([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      done = true;
+    });
+  }
+  EXPECT_TRUE(done);
+  { GuardedWork throws([] { throw Error("plain"); }); }
+  { GuardedWork fatal([kept] { llvm::report_fatal_error("planted"); }); }
+  EXPECT_EQ(kept.use_count(), 2) << "LLVM's frames stay, and may refer to it";
 }
 
 // Elsewhere LLVM does what it always does.

@@ -309,11 +309,27 @@ TEST_F(GpuLaunch, MemoryIsTouchedAfterTheWaitOnly) {
   Tensor x = Tensor::zeros(DType::f32, {3, 32}), y = Tensor::zeros(DType::f32, {3, 32});
   for (const char *gpu : {"sm_90", "sm_90a"}) {
     std::string text = ptxOf(scaleRows, {x, 2.0, y}, gpu);
-    expectInOrder(text, {"griddepcontrol.launch_dependents", "%ctaid", "griddepcontrol.wait", "ld.global"});
+    expectInOrder(text, {"%ctaid", "griddepcontrol.wait", "griddepcontrol.launch_dependents", "ld.global"});
     expectInOrder(text, {"griddepcontrol.wait", "st.global"});
+    // The assembler would put the wait first if it did not need the address of what is loaded behind it.
+    expectInOrder(text, {"mul.lo", "@waits griddepcontrol.wait", "ld.global"});
   }
   EXPECT_EQ(ptxOf(scaleRows, {x, 2.0, y}, "sm_89").find("griddepcontrol"), std::string::npos);
   EXPECT_EQ(ptxOf(scaleRows, {x, 2.0, y}, "sm_80").find("griddepcontrol"), std::string::npos);
+
+  // What it takes to find the place of an instance, and of a kernel that only writes.
+  Kernel copyTiles("copy_tiles(x, y)", [](View x, View y) {
+    auto [i, j] = grid(x.size(0), cdiv(x.size(1), 8));
+    y.store({i, j * 8}, x.load({i, j * 8}, {1, 8}));
+  });
+  expectInOrder(ptxOf(copyTiles, {x, y}, "sm_90a"),
+                {"div.u32", "@waits griddepcontrol.wait", "griddepcontrol.launch_dependents", "ld.global"});
+  Kernel fill("fill(y)", [](View y) {
+    Index i = grid(y.size(0));
+    y.store({i, 0}, full(f32, {1, 32}, 7));
+  });
+  expectInOrder(ptxOf(fill, {y}, "sm_90a"),
+                {"@waits griddepcontrol.wait", "griddepcontrol.launch_dependents", "st.global"});
 
   // Reports of asserts are in memory as well; loops and branches are waited for before they begin.
   Kernel checked("checked(x, y)", [](View x, View y) {
@@ -324,6 +340,7 @@ TEST_F(GpuLaunch, MemoryIsTouchedAfterTheWaitOnly) {
   });
   std::string text = ptxOf(checked, {x, y}, "sm_90a");
   expectInOrder(text, {"griddepcontrol.wait", "atom.relaxed"});
+  EXPECT_EQ(text.find("@waits"), std::string::npos) << "the word that is zero elsewhere is an address here";
   EXPECT_EQ(text.find("griddepcontrol.wait"), text.rfind("griddepcontrol.wait"));
 }
 

@@ -443,7 +443,7 @@ TEST(MathSums, HalvesAreHalves) {
 
 /// The largest errors of the functions for results of 16 bits, relative to the exact result, where that is normal.
 struct RelaxedErrors {
-  double exp = 0, erf = 0, erfTail = 0, tanh = 0;
+  double exp = 0, exp2 = 0, erf = 0, erfTail = 0, tanh = 0;
 
   void measure(float x) {
     HostArithmetic host;
@@ -456,18 +456,20 @@ struct RelaxedErrors {
     };
     double wide = x;
     take(exp, relaxedExp(host, x), std::exp(wide));
+    take(exp2, relaxedExp2(host, x), std::exp2(wide));
     take(tanh, relaxedOnePlusTanh(host, x), 2 / (1 + std::exp(-2 * wide)));
     if (x > -9.19f)
       take(x > -3 ? erf : erfTail, relaxedOnePlusErf(host, x), std::erfc(-wide));
   }
   void join(const RelaxedErrors &other) {
-    exp = std::max(exp, other.exp), tanh = std::max(tanh, other.tanh);
+    exp = std::max(exp, other.exp), exp2 = std::max(exp2, other.exp2), tanh = std::max(tanh, other.tanh);
     erf = std::max(erf, other.erf), erfTail = std::max(erfTail, other.erfTail);
   }
   void judge() const {
-    std::printf("relaxed, relative: exp 2^%.2f, 1 + erf 2^%.2f (2^%.2f below -3), 1 + tanh 2^%.2f\n", std::log2(exp),
-                std::log2(erf), std::log2(erfTail), std::log2(tanh));
+    std::printf("relaxed, relative: exp 2^%.2f, exp2 2^%.2f, 1 + erf 2^%.2f (2^%.2f below -3), 1 + tanh 2^%.2f\n",
+                std::log2(exp), std::log2(exp2), std::log2(erf), std::log2(erfTail), std::log2(tanh));
     EXPECT_LE(exp, 0x1p-17);
+    EXPECT_LE(exp2, 0x1p-18);
     EXPECT_LE(erf, 0x1p-16);
     EXPECT_LE(erfTail, 0x1p-13);
     EXPECT_LE(tanh, 0x1p-17);
@@ -505,9 +507,12 @@ TEST(MathRelaxed, DISABLED_Exhaustive) {
 TEST(MathRelaxed, SpecialValues) {
   HostArithmetic host;
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(relaxedExp(host, infinity), infinity);
-  EXPECT_EQ(relaxedExp(host, -infinity), 0);
-  EXPECT_TRUE(std::isnan(relaxedExp(host, nan)));
+  for (auto *power : {+[](HostArithmetic &a, float x) { return relaxedExp(a, x); },
+                      +[](HostArithmetic &a, float x) { return relaxedExp2(a, x); }}) {
+    EXPECT_EQ(power(host, infinity), infinity);
+    EXPECT_EQ(power(host, -infinity), 0);
+    EXPECT_TRUE(std::isnan(power(host, nan)));
+  }
   for (auto *sum : {+[](HostArithmetic &a, float x) { return relaxedOnePlusErf(a, x); },
                     +[](HostArithmetic &a, float x) { return relaxedOnePlusTanh(a, x); }}) {
     EXPECT_EQ(sum(host, infinity), 2);

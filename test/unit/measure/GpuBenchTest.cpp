@@ -195,4 +195,10 @@ TEST_F(Gpu, CeilingsAreMeasured) {
     EXPECT_TRUE(launch.aligned) << launch.name;
 }
 
+// A device that fails is an error; only what the compiler has no code for is left out.
+TEST_F(Gpu, AProductThatFailsIsNoCeilingOfZero) {
+  fake::failNext("cuTensorMapEncodeTiled", 1);
+  EXPECT_THROW(measureGpuCeilings(0), Error);
+}
+
 } // namespace

@@ -152,6 +152,11 @@ TEST_F(CountTest, MatmulByHand) {
   EXPECT_DOUBLE_EQ(counts.loopLoadBytes, 4 * (16 * 4 + 4 * 8));
   EXPECT_DOUBLE_EQ(counts.loopIterations, 3);
   EXPECT_DOUBLE_EQ(counts.liveTileBytes, 4 * (16 * 8 + 16 * 8 + 16 * 4 + 4 * 8)); // acc, its successor, x, y
+  EXPECT_DOUBLE_EQ(counts.loopTileBytes, counts.liveTileBytes);
+  EXPECT_DOUBLE_EQ(counts.inLoops.flops(), counts.executed.flops());
+  ASSERT_EQ(counts.loopLoads.size(), 2u);
+  EXPECT_TRUE(counts.loopLoads[0].byThreads) << "rows of 36 bytes";
+  EXPECT_FALSE(counts.loopLoads[1].byThreads) << "rows of 80 bytes";
 }
 
 TEST_F(CountTest, MatmulOfRandomShapes) {

@@ -23,6 +23,29 @@ TEST_F(ProfileTest, AGraphIsALaunch) {
   EXPECT_EQ(launches[0]->name, "a captured graph");
 }
 
+TEST_F(ProfileTest, GraphsThatAreGoneAreForgottenWithTheProfile) {
+  Device device = Device::cuda(0);
+  Stream stream(device);
+  Tensor x = Tensor::zeros(DType::f32, {64}, device), y = Tensor::zeros(DType::f32, {64}, device);
+  launch(twice, {x, y}, onCuda(&stream));
+  auto capture = [&] { return LaunchGraph::capture(stream, [&] { launch(twice, {x, y}, onCuda(&stream)); }); };
+  size_t before = profile::keptGraphs();
+  LaunchGraph stays = capture();
+  {
+    Profile outer;
+    {
+      Profile inner;
+      stays.launch(stream);
+      for (int i = 0; i < 3; ++i)
+        capture().launch(stream);
+    }
+    EXPECT_EQ(profile::keptGraphs(), before + 4) << "the other one may ask for them";
+  }
+  EXPECT_EQ(profile::keptGraphs(), before + 1);
+  stays = LaunchGraph();
+  EXPECT_EQ(profile::keptGraphs(), before);
+}
+
 /// Captured before anybody listened: the work of each launch comes back with the runs of its node.
 TEST_F(ProfileTest, WorkOfAGraphsKernels) {
   Device device = Device::cuda(0);

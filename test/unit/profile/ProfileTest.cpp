@@ -226,6 +226,20 @@ TEST_F(ProfileTest, AChainOfMoreAndALoop) {
   EXPECT_NE(found->text.find("unfused: twice, plus_one, minus_one (3 times)"), std::string::npos) << found->text;
 }
 
+TEST_F(ProfileTest, AKernelAfterItself) {
+  auto make = [] { return Tensor::zeros(DType::f32, {4096}); };
+  Tensor a = make(), b = make(), c = make(), d = make();
+  Profile profile;
+  launch(twice, {a, b});
+  launch(twice, {b, c});
+  launch(twice, {c, d});
+  launch(plusOne, {d, a});
+  ProfileSummary summary = summarize(profile.stop());
+  const ProfileSummary::Finding *found = findingOf(summary, "unfused");
+  ASSERT_TRUE(found);
+  EXPECT_NE(found->text.find("unfused: twice 3 times in a row, plus_one (1 time)"), std::string::npos) << found->text;
+}
+
 TEST_F(ProfileTest, SeveralThreadsAndProfilesAtOnce) {
   Tensor warm = Tensor::zeros(DType::f32, {64});
   launch(twice, {warm, Tensor::zeros(DType::f32, {64})});

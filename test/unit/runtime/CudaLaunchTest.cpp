@@ -80,6 +80,17 @@ TEST_F(Cuda, AssemblerErrorsHaveItsWords) {
   EXPECT_EQ(fake::calls("cuLinkDestroy"), 1) << "also when it failed";
 }
 
+TEST_F(Cuda, TheAssemblerIsStartedOnce) {
+  Gpu &gpu = Gpu::get(0);
+  fake::failNext("cuLinkAddData", 218);
+  { AssemblerStart start(0); }
+  EXPECT_EQ(fake::calls("cuLinkAddData"), 1) << "and nobody hears of the failure";
+  { AssemblerStart again(0); }
+  EXPECT_EQ(fake::calls("cuLinkAddData"), 1);
+  EXPECT_EQ(fake::calls("cuLinkDestroy"), 1);
+  EXPECT_FALSE(assemble(gpu, ptx).bytes.empty());
+}
+
 TEST_F(Cuda, SharedMemoryAndClusters) {
   Gpu &gpu = Gpu::get(0);
   auto module = Module::fromPtx(gpu, ptx);

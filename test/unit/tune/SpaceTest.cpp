@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/base/Error.h"
+#include "tenon/kernels/Samples.h"
 #include "tenon/kernels/Spaces.h"
 #include "tenon/tune/Space.h"
+#include "tenon/verify/Values.h"
 
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 using namespace tenon;
 
@@ -120,10 +124,14 @@ TEST(ZooSpaces, AreLargeAndFit) {
   struct {
     const char *kernel;
     std::vector<int64_t> shape;
-  } cases[] = {{"softmax", {512, 1000}}, {"layer_norm", {512, 1024}}, {"matmul", {256, 256, 256}},
-               {"attention", {1, 2, 2, 256, 64}}};
+  } cases[] = {{"softmax", {512, 1000}},           {"layer_norm", {512, 1024}},     {"matmul", {256, 256, 256}},
+               {"attention", {1, 2, 2, 256, 64}},  {"linear", {256, 512, 512}},     {"gated_mlp", {256, 256, 256}},
+               {"grouped_matmul", {4, 512, 256, 256}}};
   for (const auto &[kernel, shape] : cases)
     for (Target target : {Target::cpu, Target::sim}) {
+      bool hasOwn = kernel != std::string("gated_mlp") && kernel != std::string("grouped_matmul");
+      if (target == Target::cpu && !hasOwn)
+        continue;
       const zoo::Entry &entry = zoo::find(kernel);
       Problem problem = entry.makeProblem(shape, f32, 1);
       LaunchOptions options;
@@ -135,6 +143,45 @@ TEST(ZooSpaces, AreLargeAndFit) {
         for (const auto &[name, value] : space.apply(configuration, {}).params)
           EXPECT_TRUE(problem.params.contains(name)) << kernel << " has no parameter " << name;
     }
+}
+
+TEST(ZooSpaces, WidthsMakeWholeRounds) {
+  // 24 rows of tiles of 128: 132 multiprocessors have five of each, and 5 x 208 are 1040.
+  const zoo::Entry &entry = zoo::find("linear");
+  Problem problem = entry.makeProblem(std::vector<int64_t>{3072, 1040, 64}, bf16, 1);
+  Space space = zoo::spaceOf(entry, problem, Target::sim);
+  bool found = false;
+  for (const Space::Dimension &dimension : space.dimensions())
+    if (dimension.name == "bn")
+      found = std::find(dimension.values.begin(), dimension.values.end(), 208) != dimension.values.end();
+  EXPECT_TRUE(found);
+}
+
+/// The result of the reference on samples is what the samples of its result are.
+TEST(ZooSamples, AreProblemsOfTheirOwn) {
+  struct {
+    const char *kernel;
+    std::vector<int64_t> shape;
+  } cases[] = {{"linear", {130, 150, 40}}, {"gated_mlp", {130, 70, 33}}, {"grouped_matmul", {5, 300, 130, 20}},
+               {"matmul_bias_gelu", {65, 127, 33}}};
+  for (const auto &[kernel, shape] : cases) {
+    const zoo::Entry &entry = zoo::find(kernel);
+    Problem problem = entry.makeProblem(shape, f32, 7);
+    auto samples = zoo::samplesOf(entry);
+    ASSERT_TRUE(samples) << kernel;
+    Arguments all = problem.arguments;
+    problem.reference(all);
+    for (Arguments part : samples(all)) {
+      std::vector<double> wanted = valuesOf<double>(part[3].tensor());
+      ASSERT_LT(wanted.size(), valuesOf<double>(all[3].tensor()).size()) << kernel;
+      part[3] = Tensor::zeros(f32, part[3].tensor().sizes());
+      problem.reference(part);
+      std::vector<double> found = valuesOf<double>(part[3].tensor());
+      ASSERT_EQ(found.size(), wanted.size());
+      for (size_t i = 0; i < found.size(); ++i)
+        ASSERT_NEAR(found[i], wanted[i], 1e-4 * (1 + std::abs(wanted[i]))) << kernel << " " << i;
+    }
+  }
 }
 
 TEST(ZooSpaces, EveryEntryHasOne) {

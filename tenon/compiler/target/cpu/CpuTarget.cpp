@@ -5,7 +5,9 @@
 #include "tenon/compiler/lower/ToLlvm.h"
 #include "tenon/compiler/target/cpu/Entry.h"
 #include "tenon/compiler/target/cpu/HoistReductions.h"
+#include "tenon/compiler/target/cpu/KeepOperands.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
+#include "tenon/compiler/target/cpu/NonPositive.h"
 #include "tenon/compiler/target/cpu/RangeExtremes.h"
 #include "tenon/compiler/target/cpu/RelaxPrecision.h"
 #include "tenon/compiler/target/cpu/ScalePowers.h"
@@ -65,6 +67,8 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   info = lower::describeKernel(tileModule);
   hoistReductions(lower::kernelOf(tileModule));
   relaxPrecision(lower::kernelOf(tileModule));
+  keepOperands(lower::kernelOf(tileModule), isa);
+  markNonPositive(lower::kernelOf(tileModule));
   LoopEmitter instance(lower::kernelOf(tileModule), isa, *target);
   if (failed(instance.run()))
     return {};

@@ -248,9 +248,12 @@ PackedOperand DotEmitter::packA() {
     int64_t stride = buffer.strides[0] / plan_.group;
     return PackedOperand{buffer.pointer, stride, 1, 0};
   };
-  // What lies in scratch in the right type is used where it is.
-  if (const Buffer *present = e_.buffer(tile);
-      present && scratchType(element) == plan_.packed && present->strides[1] == 1 &&
+  // What lies in scratch in the right type, or as the bits of it (KeepOperands.h), is used where it is.
+  auto bits = tile.getDefiningOp<arith::BitcastOp>();
+  const Buffer *present = e_.buffer(tile);
+  if (!present && bits)
+    present = e_.buffer(bits.getIn());
+  if (present && scratchType(present->element) == plan_.packed && present->strides[1] == 1 &&
       present->strides[0] % plan_.group == 0 && k_ % plan_.depthStep == 0 && m_ % plan_.rowStep == 0)
     return inRows(*present);
   if (Origin origin = originOf(op_.getA()); origin.contiguous == 1)

@@ -51,6 +51,7 @@ Isa presetIsa(const std::string &name) {
       for (const char *feature : tileFeatures)
         isa.features += std::string(",+") + feature;
       isa.tiles = TileUnit::hardware;
+      isa.bringsRows = true;
     }
     isa.vectorBytes = 64;
     isa.registers = 32;
@@ -66,6 +67,7 @@ Isa presetIsa(const std::string &name) {
     isa = presetIsa("avx512");
     isa.name = name;
     isa.tiles = TileUnit::emulated;
+    isa.bringsRows = true;
   } else if (name == "scalar") {
     isa.vectorBytes = 4;
   } else {
@@ -91,6 +93,7 @@ Isa selectIsa(const std::string &limit) {
     Isa isa = selectIsa(avx512 ? "avx512-dot" : best);
     isa.name = limit;
     isa.tiles = TileUnit::emulated;
+    isa.bringsRows = true;
     return isa;
   }
   std::string name = limit == "native" ? best : limit;
@@ -114,6 +117,8 @@ Isa selectIsa(const std::string &limit) {
     for (const std::string &feature : names)
       isa.features += (isa.features.empty() ? "" : ",") + feature;
     isa.cpu = llvm::sys::getHostCPUName().str();
+    // Measured on an Emerald Rapids, where kernels of one loop gained up to a quarter; on a Zen 4 they lost a tenth.
+    isa.bringsRows = hasAll(features, {tileFeatures[0]});
     isa.dotsBf16 = features.lookup("avx512bf16");
     isa.dotsBytes = features.lookup("avx512vnni");
     isa.tiles = tiles ? TileUnit::hardware : TileUnit::none;

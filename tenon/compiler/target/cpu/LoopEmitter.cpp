@@ -4,6 +4,7 @@
 // the others (roots) become loop nests, and neighbours with the same iteration space share one.
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 
+#include "tenon/compiler/target/cpu/KeepOperands.h"
 #include "tenon/compiler/target/cpu/Nest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,6 +14,8 @@ using namespace mlir;
 
 namespace tenon::cpu {
 namespace {
+
+constexpr int64_t operandPadding = 64; // bytes: so that rows do not fall on the same cache sets
 
 bool isTile(Value value) { return llvm::isa<RankedTensorType>(value.getType()); }
 ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
@@ -289,7 +292,10 @@ LogicalResult LoopEmitter::emitOp(Operation &op) {
           }
           auto reshape = llvm::dyn_cast<tile::ReshapeOp>(other);
           if (placement_.needsBuffer(value) && !(reshape && !isUnitReshape(reshape))) {
-            Buffer buffer = bufferFor(value);
+            // The rows of a dot's operand are padded as its own copies are.
+            Buffer buffer = other->hasAttr(operandAttr)
+                                ? allocate(shapeOf(value), elementOf(value), operandPadding / byteSize(elementOf(value)))
+                                : bufferFor(value);
             bool isAlone = llvm::isa<tile::RandomBitsOp>(other); // see Placement: not in a loop with others
             if (isAlone)
               flush();
@@ -427,7 +433,7 @@ LogicalResult LoopEmitter::run() {
   if (failed(emitBlock(kernel_.getBody().front())))
     return failure();
   flush();
-  prefetch_.emit(b_);
+  prefetch_.emit(b_, isa_.bringsRows);
   return success();
 }
 

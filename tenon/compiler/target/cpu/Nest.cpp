@@ -190,6 +190,18 @@ SmallVector<Value> Nest::combineAll(ArrayRef<Value> left, ArrayRef<Value> right)
   return results;
 }
 
+namespace {
+
+/// The lanes of the smallest register that holds one vector of each: 16 bytes.
+int64_t smallLanes(ArrayRef<Value> values) {
+  int64_t lanes = 16;
+  for (Value value : values)
+    lanes = std::min<int64_t>(lanes, 16 / byteSize(memoryType(getElementTypeOrSelf(value.getType()))));
+  return lanes;
+}
+
+} // namespace
+
 SmallVector<Value> Nest::horizontal(SmallVector<Value> values) {
   if (values.empty() || lanesOf(values[0]) == 0)
     return values;
@@ -204,6 +216,21 @@ SmallVector<Value> Nest::horizontal(SmallVector<Value> values) {
   };
   int64_t n = lanesOf(values[0]);
   while (n > 1) {
+    // In one small register: its upper half beside the lower one, and the whole of both combined. What comes of the upper
+    // half is not used, but instructions for two lanes, or one, are often several in the place of one.
+    if (llvm::isPowerOf2_64(n) && n < smallLanes(values) * 2) {
+      for (int64_t half = n / 2; half > 0; half /= 2) {
+        SmallVector<int64_t> turned;
+        for (int64_t i = 0; i < n; ++i)
+          turned.push_back((i + half) % n);
+        SmallVector<Value> upper;
+        for (Value value : values)
+          upper.push_back(b_.create<vector::ShuffleOp>(value, value, turned));
+        values = combineAll(values, upper);
+      }
+      n = 1;
+      break;
+    }
     if (n % 2) {
       SmallVector<Value> last = cut(values, n - 1, 1);
       odd = odd.empty() ? last : combineAll(odd, last);
@@ -286,9 +313,9 @@ SmallVector<Value> Nest::body(const Coords &coords) {
   SmallVector<Value> reduced;
   for (const NestRoot &root : group_.roots) {
     if (!root.op) {
-      Value value = compute(root.value, coords);
+      Value wide = roundedByOperand(root.value, coords), value = compute(wide ? wide : root.value, coords);
       setInsertion(levels_.size() - 1);
-      storeBuffer(root.buffer, coords, value);
+      storeBuffer(root.buffer, coords, wide ? roundOperand(value) : value);
       continue;
     }
     b_.setLoc(root.op->getLoc());

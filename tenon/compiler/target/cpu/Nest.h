@@ -93,6 +93,9 @@ private:
   // PackBf16.cpp
   mlir::Value roundedByStore(tile::StoreOp op, const Coords &coords);
   mlir::Value packBf16(mlir::Value value);
+  /// The same for what is kept as a dot's operand (KeepOperands.h).
+  mlir::Value roundedByOperand(mlir::Value bits, const Coords &coords);
+  mlir::Value roundOperand(mlir::Value value);
   // Random.cpp
   mlir::Value randomBits(tile::RandomBitsOp op, const Coords &coords);
   bool countsUp(mlir::Value counter, int dim);

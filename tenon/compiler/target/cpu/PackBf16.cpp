@@ -6,7 +6,8 @@
 //     scf.if any(vfpclassps %value, subnormal) { integer arithmetic } else { vcvtne2ps2bf16 }
 //
 // Zeros, infinities and NaNs are the instruction's own business: a result that is half zeros (a dropout's, a ReLU's)
-// must not fall back.
+// must not fall back. Operands of dots need no such test: the dots, too, take subnormal numbers for zero.
+#include "tenon/compiler/target/cpu/KeepOperands.h"
 #include "tenon/compiler/target/cpu/Nest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,15 +31,50 @@ Value Nest::roundedByStore(tile::StoreOp op, const Coords &coords) {
   return from && from.getElementType().isF32() ? cast.getValue() : Value();
 }
 
+namespace {
+
+/// So many lanes of a vector, from `first` on.
+Value lanesFrom(ImplicitLocOpBuilder &b, Value value, int32_t first, unsigned count) {
+  SmallVector<int32_t> lanes(count);
+  std::iota(lanes.begin(), lanes.end(), first);
+  return b.create<LLVM::ShuffleVectorOp>(value, value, lanes);
+}
+
+Value roundPair(ImplicitLocOpBuilder &b, Value lower, Value upper) {
+  Value packed = b.create<LLVM::CallIntrinsicOp>(TypeRange{VectorType::get({packedLanes}, b.getBF16Type())},
+                                                 "llvm.x86.avx512bf16.cvtne2ps2bf16.512", ValueRange{upper, lower})
+                     .getResults();
+  return b.create<LLVM::BitcastOp>(VectorType::get({packedLanes}, b.getI16Type()), packed);
+}
+
+} // namespace
+
+Value Nest::roundedByOperand(Value bits, const Coords &coords) {
+  Operation *op = bits.getDefiningOp();
+  auto cast = op && op->hasAttr(operandAttr) ? op->getOperand(0).getDefiningOp<tile::CastOp>() : tile::CastOp();
+  unsigned lanes = lanesIn(coords);
+  if (!cast || e_.buffer(cast) || !e_.isa().dotsBf16 || (lanes != packedLanes && lanes != 2 * packedLanes))
+    return {};
+  auto from = llvm::dyn_cast<RankedTensorType>(cast.getValue().getType());
+  return from && from.getElementType().isF32() ? cast.getValue() : Value();
+}
+
+Value Nest::roundOperand(Value value) {
+  auto rounded = [&](int32_t first) {
+    return roundPair(b_, lanesFrom(b_, value, first, packedLanes / 2),
+                     lanesFrom(b_, value, first + packedLanes / 2, packedLanes / 2));
+  };
+  if (lanesOf(value) == packedLanes)
+    return rounded(0);
+  SmallVector<int32_t> both(2 * packedLanes);
+  std::iota(both.begin(), both.end(), 0);
+  return b_.create<LLVM::ShuffleVectorOp>(rounded(0), rounded(packedLanes), both);
+}
+
 Value Nest::packBf16(Value value) {
   auto halves = VectorType::get({packedLanes}, b_.getI16Type());
   Type i32 = b_.getI32Type();
-  auto half = [&](int32_t first) -> Value {
-    SmallVector<int32_t> lanes(packedLanes / 2);
-    std::iota(lanes.begin(), lanes.end(), first);
-    return b_.create<LLVM::ShuffleVectorOp>(value, value, lanes);
-  };
-  Value lower = half(0), upper = half(packedLanes / 2);
+  Value lower = lanesFrom(b_, value, 0, packedLanes / 2), upper = lanesFrom(b_, value, packedLanes / 2, packedLanes / 2);
   auto hasSubnormal = [&](Value part) -> Value {
     constexpr int64_t subnormal = 0x20;
     Value lanes = b_.create<LLVM::CallIntrinsicOp>(TypeRange{VectorType::get({packedLanes / 2}, b_.getI1Type())},
@@ -55,11 +91,7 @@ Value Nest::packBf16(Value value) {
   Type bf16 = b_.getBF16Type();
   b_.create<scf::YieldOp>(ValueRange{toMemory(b_, roundTo(b_, value, bf16), bf16)});
   b_.setInsertionPointToEnd(branch.elseBlock());
-  Value packed = b_.create<LLVM::CallIntrinsicOp>(TypeRange{VectorType::get({packedLanes}, bf16)},
-                                                  "llvm.x86.avx512bf16.cvtne2ps2bf16.512",
-                                                  ValueRange{upper, lower})
-                     .getResults();
-  b_.create<scf::YieldOp>(ValueRange{b_.create<LLVM::BitcastOp>(halves, packed).getResult()});
+  b_.create<scf::YieldOp>(ValueRange{roundPair(b_, lower, upper)});
   return branch.getResult(0);
 }
 

@@ -2,6 +2,7 @@
 #include "tenon/compiler/target/cpu/Placement.h"
 
 #include "tenon/compiler/lower/Elements.h"
+#include "tenon/compiler/target/cpu/KeepOperands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -299,7 +300,9 @@ void Placement::visitBlock(Block &block) {
     int cost = cost_[value];
     // Across blocks a load may meet any number of writes and iterations: only what reads nothing is recomputed there.
     const char *why = nullptr;
-    if (crossesBlocks && !isConstant && (cost > recomputeLimit || readsMemory(value)))
+    if (op.hasAttr(operandAttr))
+      why = "a dot reads it in this form";
+    else if (crossesBlocks && !isConstant && (cost > recomputeLimit || readsMemory(value)))
       why = "it is used inside a loop or branch further in";
     else if (needed.size() > 1 && cost > recomputeLimit)
       why = neededAgain.data();

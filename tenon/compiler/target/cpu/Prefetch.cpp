@@ -8,9 +8,10 @@
 //     for j { s += x[i, j] }                 for j { s += x[i, j] }
 //     for j { y[i, j] = x[i, j] / s }   ->   for j { prefetch x[i + 1, j];  y[i, j] = x[i, j] / s }
 //
-// The later loops share the lines of the window evenly, so that memory has something to do in each. A kernel with one
-// loop has no use for it (the next window follows at once), nor has a window that would push out what is being worked
-// on. Nothing happens if the guess is wrong, or points past the end: a prefetch never faults.
+// The later loops share the lines of the window evenly, so that memory has something to do in each. A window that would
+// push out what is being worked on is left alone. In a kernel with one loop the next window follows at once; there it depends
+// on the processor (Isa::bringsRows) whether its own prefetching, which ends with a page of 4 KiB, is enough. Nothing happens
+// if the guess is wrong, or points past the end: a prefetch never faults.
 #include "tenon/compiler/target/cpu/Prefetch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -111,7 +112,7 @@ void Prefetch::addLoop(scf::ForOp loop, ArrayRef<Value> coords) {
   nests_[current_].back().loops.push_back({loop.getBody(), SmallVector<Value>(coords)});
 }
 
-void Prefetch::emit(ImplicitLocOpBuilder &b) const {
+void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
   for (const auto &[block, nests] : nests_) {
     llvm::SmallPtrSet<Operation *, 8> seen;
     size_t turn = 0; // windows begin with different loops
@@ -128,6 +129,8 @@ void Prefetch::emit(ImplicitLocOpBuilder &b) const {
         for (const Nest &other : llvm::drop_begin(nests, number + 1))
           if (other.shape == nest.shape && !other.loops.empty())
             later.push_back(&other);
+        if (later.empty() && always && !nest.loops.empty())
+          later.push_back(&nest);
         if (later.empty() || allBytes < leastBytes || allBytes > mostBytes)
           continue;
         int64_t lines = rowBytes / lineBytes, iterations = type.getDimSize(nest.vectorDim) / nest.step;

@@ -30,8 +30,8 @@ public:
   void reads(Window window) { nests_[current_].back().windows.push_back(std::move(window)); }
   /// One of its innermost loops, and where along each dimension its body is.
   void addLoop(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> coords);
-  /// Once all loops are there.
-  void emit(mlir::ImplicitLocOpBuilder &b) const;
+  /// Once all loops are there. `always`: also where there is no later loop.
+  void emit(mlir::ImplicitLocOpBuilder &b, bool always) const;
 
 private:
   struct Loop {

@@ -24,11 +24,27 @@ namespace {
 
 using Builder = ImplicitLocOpBuilder;
 
+/// The upper half of 64 bits where the lower one was. Not by a shift: where LLVM knows the upper half of a factor to be zero
+/// it drops the mask, forgets why by the time it chooses instructions, and multiplies 64 bits. And an exchange has another
+/// unit than the multiplications, where a shift may have the same.
+Value swapHalves(Builder &b, Value value) {
+  unsigned lanes = lanesOf(value);
+  if (!lanes) {
+    Value half = constantBits(b, b.getI64Type(), 32);
+    return b.create<arith::OrIOp>(b.create<arith::ShRUIOp>(value, half), b.create<arith::ShLIOp>(value, half));
+  }
+  SmallVector<int32_t> swapped;
+  for (unsigned i = 0; i < 2 * lanes; ++i)
+    swapped.push_back(static_cast<int32_t>(i ^ 1));
+  Value words = b.create<LLVM::BitcastOp>(VectorType::get({2 * lanes}, b.getI32Type()), value);
+  return b.create<LLVM::BitcastOp>(value.getType(), b.create<LLVM::ShuffleVectorOp>(words, words, swapped));
+}
+
 /// The four words for each block number (i64, a vector or one).
 std::array<Value, 4> philox(Builder &b, Value seed, Value block) {
   Type type = block.getType(), i64 = b.getI64Type();
-  Value low = constantBits(b, type, 0xffffffff), thirtyTwo = constantBits(b, type, 32);
-  auto high = [&](Value value) -> Value { return b.create<arith::ShRUIOp>(value, thirtyTwo); };
+  Value low = constantBits(b, type, 0xffffffff);
+  auto high = [&](Value value) { return swapHalves(b, value); };
   auto exclusiveOr = [&](Value x, Value y) -> Value { return b.create<arith::XOrIOp>(x, y); };
   auto times = [&](Value word, int64_t factor) -> Value {
     return b.create<arith::MulIOp>(b.create<arith::AndIOp>(word, low), constantBits(b, type, factor));
@@ -38,7 +54,7 @@ std::array<Value, 4> philox(Builder &b, Value seed, Value block) {
     Value grown = b.create<arith::AddIOp>(word, constantBits(b, i64, static_cast<int64_t>(uint64_t(step) * round)));
     return splatTo(b, grown, lanesOf(block));
   };
-  Value key0 = seed, key1 = b.create<arith::ShRUIOp>(seed, constantBits(b, i64, 32));
+  Value key0 = seed, key1 = swapHalves(b, seed);
   Value zero = constantBits(b, type, 0);
   std::array<Value, 4> c = {block, high(block), zero, zero};
   for (int round = 0; round < 10; ++round) {
@@ -81,10 +97,14 @@ Value inFours(Builder &b, Value seed, Value first, unsigned lanes) {
   unsigned blocks = lanes / 4;
   Value numbers = plusIota(b, block, blocks);
   std::array<Value, 4> words = philox(b, seed, numbers);
-  Type type = numbers.getType();
-  auto pair = [&](Value lower, Value upper) -> Value {
-    return b.create<arith::OrIOp>(b.create<arith::AndIOp>(lower, constantBits(b, type, 0xffffffff)),
-                                  b.create<arith::ShLIOp>(upper, constantBits(b, type, 32)));
+  auto pair = [&](Value lower, Value upper) -> Value { // the lower halves of both
+    auto words = VectorType::get({2 * blocks}, b.getI32Type());
+    SmallVector<int32_t> taken;
+    for (unsigned i = 0; i < blocks; ++i)
+      taken.append({static_cast<int32_t>(2 * i), static_cast<int32_t>(2 * (blocks + i))});
+    Value both = b.create<LLVM::ShuffleVectorOp>(b.create<LLVM::BitcastOp>(words, lower),
+                                                 b.create<LLVM::BitcastOp>(words, upper), taken);
+    return b.create<LLVM::BitcastOp>(numbers.getType(), both);
   };
   SmallVector<int32_t> interleaved;
   for (unsigned i = 0; i < blocks; ++i)

@@ -35,21 +35,83 @@ bool match(Instruction &instruction, Scaling &found) {
          PatternMatch::match(rounded, m_BitCast(m_Value(found.sum))) && found.sum->getType() == type;
 }
 
-Value *scale(IRBuilder<> &b, const Scaling &scaling) {
-  Value *magic = ConstantFP::get(scaling.sum->getType(), 0x1.8p23 + 254);
-  Value *power = b.CreateFSub(scaling.sum, magic);
-  unsigned lanes = cast<FixedVectorType>(power->getType())->getNumElements();
-  SmallVector<Value *> parts;
+constexpr double magicOfZero = 0x1.8p23 + 254;
+constexpr int currentRounding = 4;
+
+/// An intrinsic that has one register of operands, on each register of these.
+Value *perRegister(IRBuilder<> &b, ArrayRef<Value *> operands,
+                   function_ref<Value *(ArrayRef<Value *> parts)> intrinsic) {
+  unsigned lanes = cast<FixedVectorType>(operands[0]->getType())->getNumElements();
+  SmallVector<Value *> results;
   for (unsigned at = 0; at < lanes; at += lanesOfRegister) {
     SmallVector<int> part;
     for (unsigned i = 0; i < lanesOfRegister; ++i)
       part.push_back(static_cast<int>(at + i));
-    Value *p = b.CreateShuffleVector(scaling.factor, part), *n = b.CreateShuffleVector(power, part);
-    constexpr int currentRounding = 4;
-    parts.push_back(b.CreateIntrinsic(Intrinsic::x86_avx512_mask_scalef_ps_512, {},
-                                      {p, n, p, b.getInt16(-1), b.getInt32(currentRounding)}));
+    SmallVector<Value *> parts;
+    for (Value *operand : operands)
+      parts.push_back(b.CreateShuffleVector(operand, part));
+    results.push_back(intrinsic(parts));
   }
-  return concatenateVectors(b, parts);
+  return concatenateVectors(b, results);
+}
+
+/// Without bounds past which 2^x is 0, or infinity: the instructions have no need of them.
+Value *withoutBounds(Value *x) {
+  constexpr double isZero = -151, isInfinite = 129;
+  for (;;) {
+    Value *inner = nullptr;
+    const APFloat *bound = nullptr, *chosen = nullptr;
+    FCmpInst::Predicate predicate;
+    bool isBelow = PatternMatch::match(
+        x, m_Select(m_FCmp(predicate, m_Value(inner), m_APFloat(bound)), m_APFloat(chosen), m_Deferred(inner)));
+    bool isAbove = !isBelow && PatternMatch::match(x, m_Select(m_FCmp(predicate, m_APFloat(bound), m_Value(inner)),
+                                                               m_APFloat(chosen), m_Deferred(inner)));
+    if (!(isBelow || isAbove) || predicate != FCmpInst::FCMP_OLT || *bound != *chosen ||
+        !(isBelow ? bound->convertToDouble() <= isZero : bound->convertToDouble() >= isInfinite))
+      return x;
+    x = inner;
+  }
+}
+
+/// Where sum = x + magic, n = sum - magic and r = x - n: the instruction that computes r, whatever x is (of an infinity it is
+/// 0), and n = x - r, which is returned; null if that is not so.
+Value *reduceByInstruction(Value *sum) {
+  auto *add = dyn_cast<Instruction>(sum);
+  Value *x = nullptr;
+  const APFloat *magic = nullptr;
+  if (!add || !PatternMatch::match(add, m_FAdd(m_Value(x), m_APFloat(magic))) || magic->convertToDouble() != magicOfZero)
+    return nullptr;
+  Instruction *whole = nullptr, *rest = nullptr;
+  for (User *user : add->users())
+    if (const APFloat *other = nullptr;
+        PatternMatch::match(user, m_FSub(m_Specific(add), m_APFloat(other))) && *other == *magic)
+      whole = cast<Instruction>(user);
+  if (!whole)
+    return nullptr;
+  for (User *user : whole->users())
+    if (PatternMatch::match(user, m_FSub(m_Specific(x), m_Specific(whole))))
+      rest = cast<Instruction>(user);
+  if (!rest)
+    return nullptr;
+  IRBuilder<> b(add);
+  Value *unbounded = withoutBounds(x);
+  Value *reduced = perRegister(b, {unbounded}, [&](ArrayRef<Value *> parts) -> Value * {
+    constexpr int toNearestEven = 8; // no bits behind the point; no exception where digits are lost
+    return b.CreateIntrinsic(Intrinsic::x86_avx512_mask_reduce_ps_512, {},
+                             {parts[0], b.getInt32(toNearestEven), parts[0], b.getInt16(-1), b.getInt32(currentRounding)});
+  });
+  rest->replaceAllUsesWith(reduced);
+  return b.CreateFSub(unbounded, reduced);
+}
+
+Value *scale(IRBuilder<> &b, const Scaling &scaling) {
+  Value *power = reduceByInstruction(scaling.sum);
+  if (!power)
+    power = b.CreateFSub(scaling.sum, ConstantFP::get(scaling.sum->getType(), magicOfZero));
+  return perRegister(b, {scaling.factor, power}, [&](ArrayRef<Value *> parts) -> Value * {
+    return b.CreateIntrinsic(Intrinsic::x86_avx512_mask_scalef_ps_512, {},
+                             {parts[0], parts[1], parts[0], b.getInt16(-1), b.getInt32(currentRounding)});
+  });
 }
 
 } // namespace

@@ -24,6 +24,10 @@ constexpr int64_t mostStages = 8;
 /// Buffers of copies that threads make.
 constexpr int64_t usualStages = 3;
 
+/// Accumulators of a thread. A warpgroup alone with its tile has nobody to share its operands with, and gains more from a
+/// larger tile than registers are worth to its epilogue.
+constexpr int64_t accumulatorsTogether = 128, accumulatorsInTurns = 192;
+
 int architectureNumber(const std::string &architecture) {
   return architecture.size() >= 5 ? std::stoi(architecture.substr(3, 2)) : 0;
 }
@@ -111,12 +115,40 @@ LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block, const Step
   pm.enableVerifier(false);
   pm.addNestedPass<func::FuncOp>(createRelaxPrecisionPass());
   pm.addNestedPass<func::FuncOp>(createChooseInstructionsPass(
-      {block.hasWarpgroups && steps.warpgroups, block.threads / 32, steps.bulkStores}));
+      {block.hasWarpgroups && steps.warpgroups, block.threads / 32, steps.bulkStores,
+       block.teams > 1 ? accumulatorsInTurns : accumulatorsTogether}));
   pm.addNestedPass<func::FuncOp>(createChooseLayoutsPass({block.threads / 32, block.cluster, steps.groupExchange}));
   pm.addNestedPass<func::FuncOp>(createRecomputePass());
   if (steps.earlyLoads)
     pm.addNestedPass<func::FuncOp>(createEarlyLoadsPass());
   return pm.run(module);
+}
+
+PingPong pingPongBlock(ModuleOp module, const BlockShape &block, int64_t warps, const Steps &steps) {
+  constexpr int64_t teams = 2, warpgroup = 128;
+  if (!block.hasWarpgroups)
+    return {{}, "only sm_90a multiplies by warpgroup"};
+  if (warps && warps * 32 != teams * warpgroup)
+    return {{}, "it takes 8 warps, not " + std::to_string(warps)};
+  BlockShape one = block;
+  one.threads = warpgroup;
+  one.teams = teams;
+  OwningOpRef<ModuleOp> trial = module.clone();
+  if (failed(chooseLayouts(*trial, one, steps)))
+    return {{}, "tiles have no layout in one warpgroup"};
+  func::FuncOp kernel = lower::kernelOf(*trial);
+  std::string refusal;
+  kernel.walk([&](Operation *op) {
+    if (auto reason = op->getAttrOfType<StringAttr>(notWarpgroupAttr))
+      refusal = "a dot does not run on one warpgroup: " + reason.str();
+    else if (op->hasAttr(aheadAttr))
+      refusal = "a dot's operand is loaded by threads";
+    else if (llvm::isa<ShareOp, CombineOp>(op))
+      refusal = "all blocks share the last program instances";
+  });
+  if (refusal.empty() && !isSpecialised(kernel))
+    refusal = "no dot reads what the tensor memory accelerator loads";
+  return refusal.empty() ? PingPong{one, ""} : PingPong{{}, refusal};
 }
 
 ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std::string &architecture,
@@ -140,7 +172,7 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
   if (!wanted)
     stages = isSpecialised(kernel) ? mostStages : usualStages;
   ThreadOptions options{block.threads, block.cluster, architectureNumber(architecture), stages, block.sharers};
-  options.stagger = lowering.stagger;
+  options.teams = block.teams;
   options.steps = lowering.steps;
   options.steps.slices &= !wanted; // of stores, for another slot: first whether those that are asked for fit without
   std::string notShared;
@@ -196,6 +228,7 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
   pm.enableVerifier(false);
   pm.addPass(createCSEPass());
   pm.addNestedPass<func::FuncOp>(createInsertBarriersPass());
+  pm.addNestedPass<func::FuncOp>(createSeparateTeamsPass());
   pm.addNestedPass<func::FuncOp>(createShortenLivesPass());
   if (failed(pm.run(*program.module)))
     program.module = nullptr;

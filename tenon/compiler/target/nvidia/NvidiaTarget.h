@@ -24,16 +24,25 @@ struct TargetOptions {
 
 /// What a launch needs to know besides the code.
 struct BlockShape {
-  int64_t threads = 128, cluster = 1, sharedBytes = 0;
+  int64_t threads = 128, cluster = 1, sharedBytes = 0; ///< threads: that hold the tiles of one program instance
+  int64_t teams = 1;          ///< so many times those, which take program instances in turns
   int64_t sharers = 1;        ///< blocks of a cluster that share loads, each with a program instance of its own
   int64_t producers = 0;      ///< threads beyond those, which load for them
   bool hasWarpgroups = false; ///< the architecture can multiply by warpgroup (sm_90a)
 
-  int64_t allThreads() const { return threads + producers; }
+  int64_t allThreads() const { return teams * threads + producers; }
 };
 
 /// How many threads and blocks share one program instance. Throws Error when the options are impossible.
 BlockShape chooseBlock(mlir::func::FuncOp kernel, const TargetOptions &options);
+
+/// The block whose warpgroups take program instances in turns, or why there is none: what each warpgroup has to hold is
+/// then a whole program instance. `warps`: that were asked for, 0 for any.
+struct PingPong {
+  std::optional<BlockShape> block;
+  std::string refusal;
+};
+PingPong pingPongBlock(mlir::ModuleOp module, const BlockShape &block, int64_t warps, const Steps &steps);
 
 /// In place, on simplified Tile IR.
 mlir::LogicalResult chooseLayouts(mlir::ModuleOp module, const BlockShape &block, const Steps &steps = {});
@@ -53,7 +62,6 @@ struct ThreadProgram {
 
 struct LoweringOptions {
   int64_t stages = 0;  ///< loads of loops that feed dots run so many - 1 iterations ahead; 0: as suits the kind of copy
-  int64_t stagger = 0; ///< iterations between warpgroups; 0: none
   Steps steps = {};
 };
 

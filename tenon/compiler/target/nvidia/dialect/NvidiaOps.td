@@ -296,9 +296,12 @@ def Nvidia_BulkWaitOp : Nvidia_Op<"bulk_wait", [MemoryEffects<[MemRead, MemWrite
 //===--------------------------------------------------------------------------------------------------------------===//
 
 def Nvidia_BarrierOp : Nvidia_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits until `threads` threads of the block have arrived at barrier `id` (bar.sync)";
-  let arguments = (ins DefaultValuedAttr<I32Attr, "0">:$id, I32Attr:$threads);
-  let assemblyFormat = "$threads attr-dict";
+  let summary = "Waits until `threads` threads of the block have arrived at barrier `id` (bar.sync), or `id` + `number`";
+  let arguments = (ins DefaultValuedAttr<I32Attr, "0">:$id, I32Attr:$threads, Optional<I32>:$number);
+  let assemblyFormat = "$threads (`plus` $number^)? attr-dict";
+  let builders = [OpBuilder<(ins "int32_t":$id, "int32_t":$threads), [{
+    build($_builder, $_state, static_cast<uint32_t>(id), static_cast<uint32_t>(threads), ::mlir::Value());
+  }]>];
 }
 def Nvidia_WarpBarrierOp : Nvidia_Op<"warp_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits for all lanes of the warp and orders their memory accesses (bar.warp.sync)";
@@ -367,13 +370,19 @@ def Nvidia_AllowNextLaunchOp : Nvidia_Op<"allow_next_launch", [MemoryEffects<[Me
   }];
   let assemblyFormat = "attr-dict";
 }
-def Nvidia_AwaitEarlierLaunchesOp : Nvidia_Op<"await_earlier_launches", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Nvidia_AwaitEarlierLaunchesOp : Nvidia_Op<"await_earlier_launches", [MemoryEffects<[MemRead, MemWrite]>,
+                                                                        SameVariadicOperandSize]> {
   let summary = "Waits until the kernel before this one is done, and its writes are to be seen (griddepcontrol.wait)";
   let description = [{
     Returns at once in a kernel that did not start early. In a function that has it no thread touches global memory
     before, and every thread executes it: then a kernel is done only after all before it, not just the last.
+
+    With operands it waits where `address` and `zero` have no bit in common, which is always: `zero` is a word of the
+    launch that is zero. The assembler does not know, and computes the address before it waits, where time is free;
+    without operands it moves the wait in front of all that does not touch memory.
   }];
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins Optional<I64>:$address, Optional<I64>:$zero);
+  let assemblyFormat = "(`after` $address^ `unless` $zero)? attr-dict";
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//

@@ -24,7 +24,11 @@ Values statement(PtxBuilder &e, ValueRange operands, const llvm::Twine &text) {
   return {};
 }
 
-Values lowerBarrier(BarrierOp op, BarrierOp::Adaptor, PtxBuilder &e) {
+Values lowerBarrier(BarrierOp op, BarrierOp::Adaptor operands, PtxBuilder &e) {
+  if (Value number = operands.getNumber()) {
+    Value id = e.b.create<LLVM::AddOp>(number, e.b.create<LLVM::ConstantOp>(e.b.getI32Type(), op.getId()));
+    return statement(e, {id}, "bar.sync $0, " + llvm::Twine(op.getThreads()) + ";");
+  }
   // The whole block at barrier 0 needs no count; that is also the form the assembler knows best.
   auto function = op->getParentOfType<FunctionOpInterface>();
   auto threads = function ? function->getAttrOfType<IntegerAttr>(threadsAttr) : IntegerAttr();
@@ -92,8 +96,12 @@ Values lowerAllowNextLaunch(AllowNextLaunchOp, AllowNextLaunchOp::Adaptor, PtxBu
   return statement(e, {}, "griddepcontrol.launch_dependents;");
 }
 
-Values lowerAwaitEarlierLaunches(AwaitEarlierLaunchesOp, AwaitEarlierLaunchesOp::Adaptor, PtxBuilder &e) {
-  return statement(e, {}, "griddepcontrol.wait;");
+Values lowerAwaitEarlierLaunches(AwaitEarlierLaunchesOp op, AwaitEarlierLaunchesOp::Adaptor operands, PtxBuilder &e) {
+  if (!op.getAddress())
+    return statement(e, {}, "griddepcontrol.wait;");
+  return statement(e, {operands.getAddress(), operands.getZero()},
+                   "{ .reg .b32 address, zero; .reg .pred waits; cvt.u32.u64 address, $0; cvt.u32.u64 zero, $1; "
+                   "and.b32 address, address, zero; setp.eq.u32 waits, address, 0; @waits griddepcontrol.wait; }");
 }
 
 Values lowerShuffle(ShuffleOp op, ShuffleOp::Adaptor operands, PtxBuilder &e) {

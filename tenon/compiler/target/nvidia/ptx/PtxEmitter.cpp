@@ -28,11 +28,8 @@
 #include <mutex>
 
 namespace tenon::nvidia {
-namespace {
 
-constexpr const char *triple = "nvptx64-nvidia-cuda";
-
-std::unique_ptr<llvm::TargetMachine> targetMachine(const Architecture &architecture) {
+void registerBackEnd() {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTarget();
@@ -47,6 +44,14 @@ std::unique_ptr<llvm::TargetMachine> targetMachine(const Architecture &architect
     if (auto found = options.find("nvptx-prec-divf32"); found != options.end())
       found->second->addOccurrence(0, "nvptx-prec-divf32", "1");
   });
+}
+
+namespace {
+
+constexpr const char *triple = "nvptx64-nvidia-cuda";
+
+std::unique_ptr<llvm::TargetMachine> targetMachine(const Architecture &architecture) {
+  registerBackEnd();
   std::string error;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)

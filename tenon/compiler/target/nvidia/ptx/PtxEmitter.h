@@ -31,6 +31,10 @@ struct PtxModule {
   bool movesRegisters = false; // between its warps (setmaxnreg): it has to be assembled as a whole program
 };
 
+/// Makes LLVM's back end known to it, which whatever follows does too. LLVM's list of back ends may not change while
+/// another thread looks into it.
+void registerBackEnd();
+
 /// Each function with attribute nvidia.threads becomes a kernel of the same name, one 64-bit parameter per argument and
 /// then one of 128 bytes, aligned to 64, per tensor map; `threads` stays as it is. Throws Error for an unknown
 /// architecture, InternalError with the diagnostics for anything that cannot be lowered.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/compiler/target/nvidia/sim/ThreadsToSim.h"
 
+#include "tenon/base/Error.h"
 #include "tenon/base/SimThread.h"
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
 
@@ -281,7 +282,12 @@ private:
 
   Value instruction() { return i32(instruction_); }
 
-  void emit(BarrierOp op) { call("barrier", {instruction(), i32(op.getId()), i32(op.getThreads())}); }
+  void emit(BarrierOp op) {
+    Value id = i32(op.getId());
+    if (op.getNumber())
+      id = b_.create<arith::AddIOp>(id, op.getNumber());
+    call("barrier", {instruction(), id, i32(op.getThreads())});
+  }
   void emit(WarpBarrierOp) { call("warp_barrier", {instruction()}); }
   void emit(ClusterArriveOp) { call("cluster_arrive", {}); }
   void emit(ClusterWaitOp) { call("cluster_wait", {}); }
@@ -377,6 +383,9 @@ private:
   }
   void emit(WgmmaCommitOp) { call("wgmma_commit", {instruction()}); }
   void emit(WgmmaWaitOp op) {
+    if (4 * op.getAccumulators().size() > sim::wideOperands)
+      throw tenon::Error("a thread of the simulator waits for " + std::to_string(sim::wideOperands / 4) +
+                  " accumulators at most, not for " + std::to_string(op.getAccumulators().size()) + ": use smaller tiles");
     putWords(op.getAccumulators(), 0);
     call("wgmma_wait", {instruction(), i32(op.getPending()), i32(op.getAccumulators().size())});
     getWords(op);

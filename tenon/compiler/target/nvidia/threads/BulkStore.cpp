@@ -8,7 +8,7 @@
 //     one thread: start the store of each panel
 //
 // Where each warpgroup holds whole rows, or whole panels, of the tile, each does this for itself with a barrier of its
-// own. A large tile goes in slices of a panel or more, one after the other through two buffers: what memory that saves
+// own. A large tile goes in slices of a panel or more, one after the other through two buffers (or one): what memory that saves
 // is another slot of a ring, and the first slice is on its way while the next one is computed.
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
 #include "tenon/compiler/target/nvidia/threads/Staging.h"
@@ -36,18 +36,23 @@ Parts partsOf(const Distribution &tile, int64_t rowDim, int64_t columnDim, int64
   return parts;
 }
 
-/// Shared memory beyond which a tile is stored in slices, and which the two buffers of those have together.
-constexpr int64_t mostStaging = 32 * 1024;
+/// Shared memory beyond which a tile is stored in slices, and which the buffers of those have together. Where teams take
+/// turns the other one multiplies meanwhile, and nobody waits for a store: one panel, and more slots of the rings.
+struct StagingLimit {
+  int64_t bytes = 32 * 1024, buffers = 2;
+};
+constexpr StagingLimit ofTeam = {0, 1};
 
 /// How many panels a slice has: all of them, where a register's element may be in several or memory is enough.
-int64_t panelsOfSlice(const Distribution &matrix, const OperandTile &tile, int64_t columnDim, Parts parts) {
+int64_t panelsOfSlice(const Distribution &matrix, const OperandTile &tile, int64_t columnDim, Parts parts,
+                      StagingLimit limit) {
   int64_t all = tile.panels() / parts.columns, each = all;
-  if (tile.bytes() <= mostStaging || parts.columns > 1)
+  if (tile.bytes() <= limit.bytes || parts.columns > 1)
     return all;
   for (const Distribution::ThreadBit &bit : matrix.threadBits())
     if (bit.dim == columnDim && bit.step >= tile.panel / tile.elementBytes)
       return all;
-  while (each > 1 && (all % each || 2 * each * tile.panelSize() > mostStaging))
+  while (each > 1 && (all % each || limit.buffers * each * tile.panelSize() > limit.bytes))
     --each;
   return each;
 }
@@ -82,10 +87,11 @@ ThreadEmitter::StorePlan ThreadEmitter::planStore(Value value, Value view) {
   const Distribution &matrix = distribution(value);
   plan.parts = partsOf(matrix, plan.stored.rowDim, plan.stored.columnDim, options_.threads / 128,
                        tile.panel / tile.elementBytes);
+  StagingLimit limit = options_.teams > 1 ? ofTeam : StagingLimit();
   int64_t all = tile.panels() / plan.parts.columns;
-  plan.panels = options_.steps.slices ? panelsOfSlice(matrix, tile, plan.stored.columnDim, plan.parts) : all;
+  plan.panels = options_.steps.slices ? panelsOfSlice(matrix, tile, plan.stored.columnDim, plan.parts, limit) : all;
   plan.slices = all / plan.panels;
-  plan.buffers = std::min<int64_t>(plan.slices, 2);
+  plan.buffers = std::min<int64_t>(plan.slices, limit.buffers);
   return plan;
 }
 

@@ -30,8 +30,8 @@ namespace {
 
 /// The accelerator's boxes have at most so many elements along each dimension.
 constexpr int64_t largestBox = 256;
-/// Accumulators of a thread, beyond which no registers are left for anything else.
-constexpr int64_t mostAccumulators = 128;
+/// Accumulators of a thread beside which the sums of f8 that are added to them find registers, in pieces.
+constexpr int64_t mostBesideSums = 128;
 
 ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
 
@@ -129,9 +129,11 @@ std::string refuseDot(tile::DotOp dot, const InstructionOptions &options) {
   std::optional<WarpgroupShape> shape = warpgroupShape(dot, options.warps);
   if (!shape)
     return "its sizes are no multiples of the instruction's 64 x 8 over the warpgroups of the block";
-  if (shape->accumulators() > mostAccumulators)
-    return "a thread would have more than " + std::to_string(mostAccumulators) + " accumulators";
-  if ((a.isFloat8E4M3FN() || a.isFloat8E5M2()) && !shape->fitsTwice() && shape->pieceColumns() % 8)
+  bool isF8 = a.isFloat8E4M3FN() || a.isFloat8E5M2();
+  int64_t most = isF8 ? std::min(options.mostAccumulators, mostBesideSums) : options.mostAccumulators;
+  if (shape->accumulators() > most)
+    return "a thread would have more than " + std::to_string(most) + " accumulators";
+  if (isF8 && !shape->fitsTwice() && shape->pieceColumns() % 8)
     return "sums of f8 take as many registers as the accumulators, and half of " + std::to_string(shape->n) +
            " columns is no multiple of 8";
   return "";
@@ -228,15 +230,19 @@ struct ChooseInstructions : PassWrapper<ChooseInstructions, OperationPass<func::
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChooseInstructions)
   ChooseInstructions(const InstructionOptions &options) {
     warps = options.warps, hasWarpgroups = options.hasWarpgroups, bulkStores = options.bulkStores;
+    mostAccumulators = options.mostAccumulators;
   }
   ChooseInstructions(const ChooseInstructions &other) : PassWrapper(other) {}
   StringRef getArgument() const override { return "tenon-nvidia-choose-instructions"; }
   StringRef getDescription() const override { return "Decide which dots run on warpgroups and which loads are bulk copies"; }
-  void runOnOperation() override { chooseInstructions(getOperation(), {hasWarpgroups, warps, bulkStores}); }
+  void runOnOperation() override {
+    chooseInstructions(getOperation(), {hasWarpgroups, warps, bulkStores, mostAccumulators});
+  }
 
   Option<bool> hasWarpgroups{*this, "warpgroups", llvm::cl::desc("sm_90a"), llvm::cl::init(true)};
   Option<int64_t> warps{*this, "warps", llvm::cl::desc("that hold tiles"), llvm::cl::init(4)};
   Option<bool> bulkStores{*this, "bulk-stores", llvm::cl::desc("stores too"), llvm::cl::init(true)};
+  Option<int64_t> mostAccumulators{*this, "most-accumulators", llvm::cl::desc("of a thread"), llvm::cl::init(128)};
 };
 
 } // namespace

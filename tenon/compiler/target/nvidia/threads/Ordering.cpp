@@ -163,17 +163,39 @@ bool ThreadEmitter::touchesGlobal(Operation &op) {
       .wasInterrupted();
 }
 
-/// Only where blocks are done soon: the next launch's are placed wherever there is room at this moment, and beside blocks
-/// that run for long that is not one to a multiprocessor.
-void ThreadEmitter::allowNextLaunch() {
+/// The next launch may start behind this one's own wait, not before it: then launches would pile up, and the blocks of one
+/// would be put wherever those of others leave room, several to a multiprocessor while others have none. For the same
+/// reason only where blocks are done soon.
+void ThreadEmitter::awaitEarlierLaunches() {
+  if (options_.architecture < 90)
+    return;
+  b_.create<AwaitEarlierLaunchesOp>(Value(), Value());
   bool hasLoop = kernel_.walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  if (options_.architecture >= 90 && !hasLoop)
+  if (!hasLoop)
     b_.create<AllowNextLaunchOp>();
 }
 
-void ThreadEmitter::awaitEarlierLaunches() {
-  if (options_.architecture >= 90)
-    b_.create<AwaitEarlierLaunchesOp>();
+/// What the first access of global memory needs is computed before the wait, its address so that the assembler has no
+/// choice: the words for reports are zero in launches of a kernel that makes none.
+void ThreadEmitter::delayWait() {
+  for (AwaitEarlierLaunchesOp wait : llvm::make_early_inc_range(function_.front().getOps<AwaitEarlierLaunchesOp>())) {
+    auto allow = llvm::dyn_cast<AllowNextLaunchOp>(wait->getNextNode());
+    Operation *next = allow ? allow->getNextNode() : wait->getNextNode();
+    while (isPure(next) && next->getNumRegions() == 0)
+      next = next->getNextNode();
+    wait->moveBefore(next);
+    if (allow)
+      allow->moveBefore(next);
+    Value address;
+    if (auto load = llvm::dyn_cast<LoadOp>(next); load && load.getSpace() == Space::global)
+      address = load.getAddress();
+    else if (auto store = llvm::dyn_cast<StoreOp>(next); store && store.getSpace() == Space::global)
+      address = store.getAddress();
+    if (!address || !status_.use_empty() || !printBuffer_.use_empty())
+      continue;
+    wait.getAddressMutable().assign(address);
+    wait.getZeroMutable().assign(status_);
+  }
 }
 
 } // namespace tenon::nvidia

@@ -12,6 +12,7 @@ void registerThreadPasses() {
   mlir::registerPass([] { return createRecomputePass(); });
   mlir::registerPass([] { return createPipelineLoadsPass(); });
   mlir::registerPass([] { return createInsertBarriersPass(); });
+  mlir::registerPass([] { return createSeparateTeamsPass(); });
   mlir::registerPass([] { return createShortenLivesPass(); });
   mlir::registerPass([] { return createSinkToUsesPass(); });
   mlir::registerPass([] { return createEarlyLoadsPass(); });

@@ -9,8 +9,13 @@
 
 namespace tenon::nvidia {
 
-/// On a thread function (integer): how many of its threads hold tiles, where others load for them. Counted from thread 0.
+/// On a thread function (integer): how many of its threads hold tiles (of one team: those of each), where others load for them.
+/// Counted from thread 0.
 inline constexpr llvm::StringLiteral workersAttr = "nvidia.workers";
+
+/// On a thread function (array of three integers), where threads form teams with program instances of their own: how many
+/// there are, and which shared memory each has, from which byte on and how much: that of the first, others' behind it.
+inline constexpr llvm::StringLiteral teamsAttr = "nvidia.teams";
 
 /// What layout selection may choose from.
 struct LayoutOptions {
@@ -24,6 +29,7 @@ struct InstructionOptions {
   bool hasWarpgroups = true; ///< sm_90a
   int64_t warps = 4;         ///< that hold tiles
   bool bulkStores = true;    ///< stores by the tensor memory accelerator too
+  int64_t mostAccumulators = 128; ///< of a thread, beyond which there are not registers for what comes with them
 };
 
 /// Marks dots that run on warpgroups, and loads and stores that are bulk copies (ChooseInstructions.h).
@@ -40,6 +46,9 @@ std::unique_ptr<mlir::Pass> createRecomputePass();
 std::unique_ptr<mlir::Pass> createPipelineLoadsPass(int64_t stages = 3, int architecture = 90);
 /// On thread functions: a barrier between conflicting accesses of shared memory.
 std::unique_ptr<mlir::Pass> createInsertBarriersPass();
+
+/// On thread functions whose threads form teams, when barriers stand: gives each team its memory and its barrier.
+std::unique_ptr<mlir::Pass> createSeparateTeamsPass();
 
 /// On thread functions without matrix instructions: pure operations right in front of their first use.
 std::unique_ptr<mlir::Pass> createShortenLivesPass();

@@ -156,13 +156,13 @@ Value ThreadEmitter::boxCoordinate(Value offset) {
   return b_.create<arith::TruncIOp>(b_.getI32Type(), at);
 }
 
-/// By thread 0, before anybody uses them.
+/// By thread 0 of the block, before anybody uses them.
 void ThreadEmitter::initialiseRings() {
   for (auto &ring : rings_) { // behind everything that has to begin at a multiple of more
     ring->full = allocateShared(16 * ring->stages);
     ring->empty = ring->full + 8 * ring->stages;
   }
-  Value isFirst = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(0));
+  Value isFirst = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadOfBlock_, i32(0));
   auto only = b_.create<scf::IfOp>(isFirst);
   {
     OpBuilder::InsertionGuard guard(b_);
@@ -173,15 +173,15 @@ void ThreadEmitter::initialiseRings() {
         int64_t groups = options_.threads / 128 * (ring->isShared ? options_.sharers : 1);
         b_.create<MbarrierInitOp>(i32(ring->empty + 8 * stage), i32(groups));
       }
-    initialiseStagger();
     initialiseSchedule();
+    initialiseTurns();
     b_.create<FenceOp>(FenceKind::mbarrier_init);
     b_.create<FenceOp>(FenceKind::proxy_async);
   }
   if (options_.sharers > 1)
     clusterBarrier();
   else
-    b_.create<BarrierOp>(allBarrier, static_cast<int32_t>(options_.threads + producerThreads));
+    b_.create<BarrierOp>(allBarrier, static_cast<int32_t>(workers() + producerThreads));
 }
 
 void ThreadEmitter::clusterBarrier() {
@@ -196,7 +196,7 @@ void ThreadEmitter::prefetchTensorMaps() {
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPoint(prologueEnd_);
   // By the thread that will load: another one makes the barriers meanwhile.
-  Value isProducer = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(options_.threads));
+  Value isProducer = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadOfBlock_, i32(workers()));
   auto only = b_.create<scf::IfOp>(isProducer);
   b_.setInsertionPointToStart(only.thenBlock());
   for (size_t map = 0; map < tensorMaps_.size(); ++map)
@@ -347,7 +347,8 @@ ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
     if (fromRings) {
       carried.dots.push_back(dot);
       carriedDots_.insert(dot);
-      if (isFirstDot(dot) && isZeroTile(loop.getTiedLoopInit(argument)->get()))
+      // Teams that take turns write zeros while the other multiplies.
+      if (!turns_ && isFirstDot(dot) && isZeroTile(loop.getTiedLoopInit(argument)->get()))
         carried.fromZero = dot;
     }
   }

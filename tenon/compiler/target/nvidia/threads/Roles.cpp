@@ -43,8 +43,10 @@ LogicalResult ThreadEmitter::emitSpecialised() {
   if (options_.sharers > 1)
     shared_ = sharedLoads(kernel_, options_.sharers);
   planRings();
-  planBulkStores();
-  planGroupExchanges();
+  if (options_.teams == 1) {
+    planBulkStores();
+    planGroupExchanges();
+  }
   Block &program = kernel_.getBody().front();
   tile::GridOp grid;
   SmallVector<Operation *> rest;
@@ -63,18 +65,22 @@ LogicalResult ThreadEmitter::emitSpecialised() {
     }
   }
   planSchedule(grid, rest, slice);
-  planStagger();
+  planTurns(rest);
   planInstances(grid);
   if (!waited)
     prefetchFirstLoads(grid, rest, slice);
   initialiseRings();
+  if (turns_) { // what follows each team has for itself
+    teamsBegin_ = allocateShared(0, panelAlignment);
+    planBulkStores();
+  }
   if (!waited)
     awaitEarlierLaunches();
 
-  int64_t workers = options_.threads, threads = workers + producerThreads, entry = registersAtEntry(threads);
+  int64_t workers = this->workers(), threads = workers + producerThreads, entry = registersAtEntry(threads);
   int64_t forWorkers = (entry * threads - producerRegisters * producerThreads) / workers / 8 * 8;
   bool moveRegisters = options_.steps.registers && entry < forWorkers && forWorkers <= mostRegisters && entry < mostRegisters;
-  Value isWorker = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, threadId_, i32(workers));
+  Value isWorker = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, threadOfBlock_, i32(workers));
   auto roles = b_.create<scf::IfOp>(isWorker, /*withElseRegion=*/true);
   if (options_.sharers > 1) { // no block ends while others write its memory or arrive on its barriers
     b_.create<WarpBarrierOp>();
@@ -85,7 +91,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
   b_.setInsertionPointToStart(roles.elseBlock());
   if (moveRegisters)
     b_.create<SetMaxRegistersOp>(static_cast<uint32_t>(producerRegisters), false);
-  Value isProducer = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(workers));
+  Value isProducer = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadOfBlock_, i32(workers));
   auto only = b_.create<scf::IfOp>(isProducer);
   b_.setInsertionPointToStart(only.thenBlock());
   auto produce = [&] {
@@ -107,9 +113,14 @@ LogicalResult ThreadEmitter::emitSpecialised() {
     b_.create<SetMaxRegistersOp>(static_cast<uint32_t>(forWorkers), true);
   auto work = [&]() -> LogicalResult {
     pendingGlobal_.clear(); // instances are not ordered
-    for (Operation *op : rest)
+    for (Operation *op : rest) {
+      if (turns_ && op == turns_->first)
+        awaitTurn();
       if (!(schedule_ && schedule_->found.contains(op)) && failed(emitInOrder(*op)))
         return failure();
+      if (turns_ && op == turns_->last && !turns_->isPassed)
+        passTurn();
+    }
     settle();
     return success();
   };
@@ -141,7 +152,7 @@ void ThreadEmitter::planInstances(tile::GridOp grid) {
     return;
   // Where the first one is comes out of divisions, one after the other, which the first load would otherwise wait for:
   // those that load find it while a thread of the others makes the barriers.
-  Value loads = b_.create<arith::CmpIOp>(arith::CmpIPredicate::uge, threadId_, i32(options_.threads));
+  Value loads = b_.create<arith::CmpIOp>(arith::CmpIPredicate::uge, threadOfBlock_, i32(workers()));
   SmallVector<Type> types(grid.getNumResults(), b_.getI32Type());
   auto found = b_.create<scf::IfOp>(types, loads, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
@@ -160,7 +171,7 @@ void ThreadEmitter::prefetchFirstLoads(tile::GridOp grid, ArrayRef<Operation *> 
   if (!options_.steps.firstLoads || schedule_ || tail_ || needsMemory || options_.sharers > 1)
     return;
   b_.setLoc(grid.getLoc());
-  Value isProducer = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadId_, i32(options_.threads));
+  Value isProducer = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadOfBlock_, i32(workers()));
   Value isAny = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, instances_.first, instances_.end);
   auto only = b_.create<scf::IfOp>(both(isProducer, isAny));
   OpBuilder::InsertionGuard guard(b_);
@@ -185,23 +196,36 @@ LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
     return emitTakenInstances(grid, instances_.count, carried, produces, body);
   SmallVector<Value> states;
   append(carried, states);
-  Divisors by = divisorsOf(grid, /*inverses=*/!produces); // who loads is ahead and has the time
+  // Who loads is ahead and has the time; teams that take turns have it, too, and few registers to spare.
+  Divisors by = divisorsOf(grid, /*inverses=*/!produces && !turns_);
+  Value first = instances_.first, step = instances_.step;
+  bool takesTurns = turns_ && !produces;
+  if (takesTurns) {
+    first = b_.create<arith::AddIOp>(first, b_.create<arith::MulIOp>(turns_->team, step));
+    step = b_.create<arith::MulIOp>(step, i32(options_.teams));
+    states.push_back(i32(0));
+  }
   if (!tail_)
-    llvm::append_range(states, produces ? instances_.firstToLoad : groupedIds(grid, instances_.first, by));
-  auto loop = b_.create<scf::ForOp>(instances_.first, instances_.end, instances_.step, states);
+    llvm::append_range(states, produces ? instances_.firstToLoad : groupedIds(grid, first, by));
+  auto loop = b_.create<scf::ForOp>(first, instances_.end, step, states);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToStart(loop.getBody());
   ValueRange arguments = loop.getRegionIterArgs();
   take(carried, arguments);
+  if (takesTurns) {
+    turns_->phase = arguments.front();
+    arguments = arguments.drop_front();
+  }
   Value number = loop.getInductionVar();
-  isFirstInstance_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, number, instances_.first);
   setIds(grid, tail_ ? groupedIds(grid, takePiece(number), by) : SmallVector<Value>(arguments));
   if (failed(body()))
     return failure();
   states.clear();
   append(carried, states);
+  if (takesTurns)
+    states.push_back(b_.create<arith::XOrIOp>(turns_->phase, i32(1)));
   if (!tail_) // of the next one, while the loads of this one are under way
-    llvm::append_range(states, groupedIds(grid, b_.create<arith::AddIOp>(number, instances_.step), by));
+    llvm::append_range(states, groupedIds(grid, b_.create<arith::AddIOp>(number, step), by));
   b_.create<scf::YieldOp>(states);
   return success();
 }

@@ -232,7 +232,9 @@ void ThreadEmitter::takeFindings(tile::GridOp grid, Value begin, SharedWindow wi
 LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, const CarriedRings &carried,
                                                 bool produces, llvm::function_ref<LogicalResult()> body) {
   Type i32Type = b_.getI32Type();
-  SmallVector<Value> inits = {i32(0), i32(0)}; // slot and phase
+  static_assert(slots == 2);
+  bool takesTurns = turns_ && !produces; // then each team has a slot of its own
+  SmallVector<Value> inits = {takesTurns ? turns_->team : i32(0), i32(0)}; // slot and phase
   if (produces)
     inits.push_back(b_.create<BlockIdOp>(i32Type));
   Value blocks = b_.create<GridSizeOp>(i32Type);
@@ -260,6 +262,8 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
   Value next;
   ValueRange rest = after->getArguments().drop_front(produces ? 3 : 2);
   take(carried, rest);
+  if (takesTurns)
+    turns_->phase = phase;
   if (produces) {
     schedule_->slot = slot;
     schedule_->phase = phase;
@@ -280,18 +284,25 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
   if (produces) // not before: whoever asks early takes what a neighbour would do sooner
     next = b_.create<arith::AddIOp>(
         b_.create<AtomicOp>(i32Type, AtomicKind::add, schedule_->counter, i32(1), Value()), blocks);
-  Value wraps = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, slot, i32(slots - 1));
-  SmallVector<Value> states = {b_.create<arith::XOrIOp>(slot, i32(1)),
-                               b_.create<arith::XOrIOp>(phase, b_.create<arith::ExtUIOp>(i32Type, wraps))};
+  auto following = [&](Value slot, Value phase) -> SmallVector<Value> {
+    if (takesTurns)
+      return {slot, b_.create<arith::XOrIOp>(phase, i32(1))};
+    return {b_.create<arith::XOrIOp>(slot, i32(1)), b_.create<arith::XOrIOp>(phase, slot)};
+  };
+  SmallVector<Value> states = following(slot, phase);
   if (produces)
     states.push_back(next);
   append(carried, states);
   b_.create<scf::YieldOp>(states);
-  if (produces) { // the end
+  if (produces) { // the end, to each team
     b_.setInsertionPointAfter(loop);
-    schedule_->slot = loop.getResult(0);
-    schedule_->phase = loop.getResult(1);
-    handOverInstance(loop.getResult(2), {});
+    SmallVector<Value> end = {loop.getResult(0), loop.getResult(1)};
+    for (int64_t team = 0; team < options_.teams; ++team) {
+      schedule_->slot = end[0];
+      schedule_->phase = end[1];
+      handOverInstance(loop.getResult(2), {});
+      end = following(end[0], end[1]);
+    }
   }
   return success();
 }

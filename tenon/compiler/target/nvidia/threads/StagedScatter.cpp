@@ -74,6 +74,8 @@ void ThreadEmitter::emitStagedScatter(tile::ScatterOp op) {
   ThreadPlaces places = placesIn(tile, pieces, rowDim, columnDim);
   for (int64_t slice = 0; slice < plan.slices; ++slice) {
     // Whoever writes a buffer again has met the others behind their reads of it, at the barrier of the other buffer.
+    if (slice && plan.buffers == 1)
+      wait();
     int64_t begin = staging + slice % plan.buffers * plan.sliceBytes();
     SharedWindow window{begin, begin + plan.sliceBytes()};
     ColumnRange columns;

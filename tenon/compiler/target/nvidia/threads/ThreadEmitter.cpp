@@ -44,8 +44,9 @@ LogicalResult ThreadEmitter::run() {
   status_ = entry->getArgument(words);
   printBuffer_ = entry->getArgument(words + 1);
   b_.setInsertionPointToStart(entry);
-  allowNextLaunch();
-  threadId_ = b_.create<ThreadIdOp>(b_.getI32Type());
+  threadId_ = threadOfBlock_ = b_.create<ThreadIdOp>(b_.getI32Type());
+  if (options_.teams > 1)
+    threadId_ = b_.create<arith::AndIOp>(threadId_, i32(options_.threads - 1));
   if (options_.cluster > 1 || options_.sharers > 1)
     clusterRank_ = b_.create<ClusterRankOp>(b_.getI32Type());
   // A value every thread computes once from its own number goes before this.
@@ -61,12 +62,18 @@ LogicalResult ThreadEmitter::run() {
     b_.create<ClusterWaitOp>();
   }
   b_.create<func::ReturnOp>();
+  delayWait();
   prefetchTensorMaps();
   prologueEnd_->erase();
-  function_->setAttr(threadsAttr, b_.getI64IntegerAttr(options_.threads + (rings_.empty() ? 0 : producerThreads)));
+  function_->setAttr(threadsAttr, b_.getI64IntegerAttr(workers() + (rings_.empty() ? 0 : producerThreads)));
   if (!rings_.empty()) {
     function_->setAttr(workersAttr, b_.getI64IntegerAttr(options_.threads));
     function_->setAttr(tensorMapsAttr, b_.getI64IntegerAttr(tensorMaps_.size()));
+  }
+  if (turns_) {
+    int64_t bytes = llvm::alignTo(peakShared_ - teamsBegin_, panelAlignment);
+    peakShared_ = teamsBegin_ + options_.teams * bytes;
+    function_->setAttr(teamsAttr, b_.getDenseI64ArrayAttr({options_.teams, teamsBegin_, bytes}));
   }
   limitRegisters();
   function_->setAttr(clusterAttr, b_.getI64IntegerAttr(options_.cluster * options_.sharers));
@@ -425,6 +432,8 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     b_.setInsertionPointToStart(guard.elseBlock());
     if (behind)
       awaitFirstBuffer(behind);
+    if (turns_ && loop == turns_->last)
+      passTurn();
     b_.create<scf::YieldOp>(unchanged);
     b_.setInsertionPointToStart(guard.thenBlock());
   }
@@ -434,7 +443,6 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     inits.push_back(i32(0));
   if (rings.fromZero)
     forgetZeros(loop, rings.fromZero, inits);
-  awaitTurn(loop);
   auto lowered = b_.create<scf::ForOp>(scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
                                        scalar(loop.getStep()), inits);
   scalars_[loop.getInductionVar()] = lowered.getInductionVar();
@@ -462,7 +470,6 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
       return failure();
     if (ahead)
       slotAhead = leaveAhead(*ahead, lowered.getInductionVar(), slotAhead);
-    passTurn(loop);
     if (llvm::any_of(underWay_, [&](Value tile) { return !llvm::is_contained(rings.dots, tile.getDefiningOp()); }))
       settle();
     SmallVector<Value> next;
@@ -492,6 +499,10 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
   underWay_.clear();
   if (!guard)
     return success();
+  if (turns_ && loop == turns_->last) {
+    passTurn(); // all products are under way: the next team's follow them
+    turns_->isPassed = true;
+  }
   for (tile::DotOp dot : rings.dots)
     underWay_.push_back(loop.getTiedLoopResult(llvm::cast<BlockArgument>(dot.getAcc())));
   if (behind)

@@ -31,7 +31,8 @@
 /// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp
 /// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, ClusterReduce.cpp, Scan.cpp, Dot.cpp, WarpgroupDot.cpp, MatrixDot.cpp and
 /// PlainDot.cpp (dots), Pipeline.cpp (loads that run ahead of their loop), Roles.cpp and Rings.cpp (loads by a warp of
-/// their own), Schedule.cpp and ShareTail.cpp (which instances a block has), BulkStore.cpp and StagedScatter.cpp.
+/// their own), Schedule.cpp, ShareTail.cpp and PingPong.cpp (which instances a block and its warpgroups have),
+/// BulkStore.cpp and StagedScatter.cpp.
 namespace tenon::nvidia {
 
 struct ThreadOptions {
@@ -40,8 +41,8 @@ struct ThreadOptions {
   int architecture = 90; ///< 80 for sm_80, ...
   int64_t stages = 3;    ///< buffers of a loop's asynchronous loads; 0 and 1: none (bulk copies have one at least)
   int64_t sharers = 1;   ///< blocks of a cluster that share loads, each with an instance of its own
+  int64_t teams = 1;     ///< so many times `threads`, each with program instances of its own; more than one: of 128
   bool keepOperands = true; ///< a dot's operand that a loop does not change stays in shared memory
-  int64_t stagger = 0;      ///< iterations by which warpgroups begin one after the other; 0: they begin together
   Steps steps = {};
 };
 
@@ -198,8 +199,8 @@ private:
   void globalBarrier();
   void blockBarrier();
   static bool touchesGlobal(mlir::Operation &op);
-  void allowNextLaunch();
   void awaitEarlierLaunches();
+  void delayWait();
 
   //--- Indexed.cpp ---
   void emitGather(tile::GatherOp op);
@@ -450,11 +451,20 @@ private:
   void planGroupExchanges();
   bool emitGroupExchange(ConvertOp op);
 
-  //--- Stagger.cpp: warpgroups begin one after the other ---
-  void planStagger();
-  void initialiseStagger();
-  void awaitTurn(mlir::scf::ForOp loop);
-  void passTurn(mlir::scf::ForOp loop);
+  //--- PingPong.cpp: teams take program instances in turns ---
+  struct Turns {
+    mlir::Value team;                ///< i32
+    int64_t barriers, states, bytes; ///< in shared memory: whose turn it is, and the rings as it finds them, of each team
+    int group;
+    mlir::Operation *first, *last;   ///< of the program: from here to there it is this team's turn
+    mlir::Value phase;               ///< i32: parity of this team's instances
+    bool isPassed;                   ///< by the code of `last` itself
+  };
+  int64_t workers() const { return options_.teams * options_.threads; } ///< threads that hold tiles
+  void planTurns(llvm::ArrayRef<mlir::Operation *> program);
+  void initialiseTurns();
+  void awaitTurn();
+  void passTurn();
 
   //--- BulkStore.cpp ---
   void planBulkStores();
@@ -522,7 +532,8 @@ private:
   mlir::func::FuncOp function_;
   Divisibility divisibility_;
   AxisAnalysis axes_{divisibility_};
-  mlir::Value threadId_, clusterRank_; ///< i32
+  mlir::Value threadId_, clusterRank_; ///< i32; of the team
+  mlir::Value threadOfBlock_;          ///< i32
   mlir::Value status_, printBuffer_;   ///< i64 addresses
   llvm::SmallVector<mlir::Value> programIds_; ///< i64
   llvm::DenseMap<mlir::Value, mlir::Value> scalars_;
@@ -543,6 +554,8 @@ private:
   bool isPrefetching_ = false; ///< transfers go to the L2 cache
   std::optional<Schedule> schedule_;
   std::optional<Tail> tail_;
+  std::optional<Turns> turns_;
+  int64_t teamsBegin_ = 0; ///< from here on shared memory is a team's
   SharedLoads shared_;    ///< by the blocks of the cluster
   mlir::Value isLive_;    ///< whether the instance is one of the grid's: a cluster may reach beyond; null: always
   llvm::SmallVector<mlir::Value> underWay_; ///< results of dots that no wait has covered yet
@@ -555,9 +568,6 @@ private:
   };
   llvm::DenseMap<mlir::Operation *, StagingMemory> bulkStaging_; ///< by store and scatter
   llvm::DenseMap<mlir::Operation *, Staged> groupExchanges_; ///< by conversion
-  mlir::Operation *staggered_ = nullptr; ///< the loop that warpgroups begin one after the other
-  int64_t turns_ = 0, turnDepth_ = 0;    ///< where its barriers are, and after how many iterations the next begins
-  mlir::Value isFirstInstance_, turnAt_; ///< i1, index: the iteration in which this warpgroup lets the next one begin
   std::vector<TensorMap> tensorMaps_;
   unsigned nextWord_ = 0;
   int64_t usedShared_ = 0, peakShared_ = 0, neverReleased_ = 0;

@@ -118,6 +118,7 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     return isAsync(operand) ? DenseI64ArrayAttr()
                             : b_.getDenseI64ArrayAttr({staged.window.begin, staged.window.end});
   };
+  Type element = typeOf(op).getElementType();
   int64_t steps = typeOf(op.getA()).getDimSize(1) / plan.depth;
   Value addsFirst = addsFrom_.lookup(op);
   if (!addsFirst)
@@ -125,8 +126,8 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
   /// One instruction: `n` columns of a block of rows, from `column` on.
   auto multiply = [&](int64_t row, int64_t column, int64_t n, ArrayRef<int> numbers, int64_t step, Registers &sums) {
     SmallVector<Value> accumulators;
-    for (int number : numbers)
-      accumulators.push_back(sums[number]);
+    for (int number : numbers) // columns come in eights: behind the last one of the tile nothing is added to anything
+      accumulators.push_back(sums[number] ? sums[number] : lower::constantLike(b_, lower::registerType(element), 0));
     int64_t k = step * plan.depth;
     Value descriptorA = moved(atA, outerOffset(a.tile, a.alongK, 64 * row) + innerOffset(a.tile, a.alongK, k));
     Value descriptorB = moved(atB, outerOffset(b.tile, b.alongK, column) + innerOffset(b.tile, b.alongK, k));

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DOUTPUT=Commit.h -DFOLDER=SOURCE -P WriteCommit.cmake: the commit that is built, as a C++ constant. The file is
+# left alone where nothing changed, so that nothing is compiled again.
+find_program(GIT git)
+set(commit "")
+if(GIT)
+  execute_process(COMMAND ${GIT} -C ${FOLDER} describe --always --dirty --abbrev=12
+    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+if(NOT commit)
+  set(commit "unknown")
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "inline constexpr const char builtCommit[] = \"${commit}\";\n")

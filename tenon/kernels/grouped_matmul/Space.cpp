@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/kernels/Spaces.h"
+
+#include <algorithm>
+
+namespace tenon::zoo {
+
+/// Tiles of an expert's rows as of any product; an expert has its share of them.
+Space groupedMatmulSpace(const Problem &problem, Target target) {
+  if (!isGpu(target))
+    return tileSpace(problem, target);
+  const Tensor &a = problem.arguments[0].tensor(), &b = problem.arguments[1].tensor();
+  auto bytes = static_cast<int64_t>(sizeOf(a.dtype()));
+  int64_t rows = a.size(0) / std::max<int64_t>(b.size(0), 1);
+  return productSpace({std::max<int64_t>(rows, 1), std::max<int64_t>(b.size(2), 1), std::max<int64_t>(a.size(1), 1),
+                       bytes, bytes, /*products=*/1, /*mayShare=*/false});
+}
+
+} // namespace tenon::zoo

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/tune/Turn.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace tenon::tuning {
+
+Turn::Turn(const std::string &name) {
+  std::error_code unknown;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(unknown);
+  if (unknown)
+    return;
+  std::string path = folder / ("tenon-" + std::to_string(::geteuid()) + "-" + name + ".turn");
+  file_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+  while (file_ >= 0 && ::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+Turn::~Turn() {
+  if (file_ >= 0)
+    ::close(file_);
+}
+
+} // namespace tenon::tuning

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to tune/: one process at a time measures on a device.
+#pragma once
+
+#include <string>
+
+namespace tenon::tuning {
+
+/// While it lives, no other process of this user has the turn of that name. Compiling goes on beside it: several tables
+/// or kernels can be tuned at once, and none is timed while another one runs. A process that dies gives its turn back.
+/// Where the file behind it cannot be made, everybody has the turn.
+class Turn {
+public:
+  explicit Turn(const std::string &name);
+  ~Turn();
+  Turn(const Turn &) = delete;
+  Turn &operator=(const Turn &) = delete;
+
+private:
+  int file_ = -1;
+};
+
+} // namespace tenon::tuning
