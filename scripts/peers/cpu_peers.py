@@ -22,7 +22,6 @@ The peers: torch_eager, torch_compile, onednn (PyTorch's own way into it), copy;
 copies of the inputs are taken in turn; results are kept as long as that, so that they too come from memory. A peer that
 can be had in several ways tries them all when it is made ready and keeps the fastest, which "variant" names.
 """
-import concurrent.futures
 import gc
 import getpass
 import json
@@ -417,6 +416,8 @@ def compile_here(peers, cases):
 
     def reap():
         pid, status = os.wait()
+        if pid not in running:  # a compiler that nobody waited for
+            return
         number, pipe = running.pop(pid)
         with os.fdopen(pipe) as said:
             errors[number] = said.read() or ("" if status == 0 else f"ended with {status}")
@@ -429,9 +430,10 @@ def compile_here(peers, cases):
         if pid == 0:
             try:
                 peers.compile(case)
-            except Exception as error:
+            except BaseException as error:
                 os.write(writing, f"{type(error).__name__}: {str(error).strip()[:500]}".encode())
-            os._exit(0)
+            finally:
+                os._exit(0)
         os.close(writing)
         running[pid] = number, reading
     while running:

@@ -97,12 +97,12 @@ Workers &Measurer::workers() {
   return *workers_;
 }
 
-/// Devices are told apart by their numbers: where two processes number them differently, they wait for each other in
-/// vain, and nothing worse.
+/// Devices are told apart by their numbers: processes that number them differently (CUDA_VISIBLE_DEVICES) may measure on
+/// one at once, or wait for each other in vain.
 std::unique_ptr<Turn> Measurer::turn() const {
   if (options_.launch.target != Target::cuda)
     return nullptr;
-  return std::make_unique<Turn>("cuda-" + std::to_string(options_.launch.compile.device));
+  return std::make_unique<Turn>("cuda-" + std::to_string(options_.launch.compile.device), options_.stop);
 }
 
 bool Measurer::comparesWithFirst() const {
@@ -173,7 +173,9 @@ void Measurer::compile(const std::vector<Configuration> &configurations) {
 Verdict Measurer::verifyIn(const Job &job, const Problem &problem, std::vector<Tensor> *outputs, double *seconds) {
   return verify(problem, [&](const Arguments &arguments) {
     arena_->load(arguments);
+    auto mine = turn();
     double took = workers().run(job);
+    mine.reset();
     if (seconds)
       *seconds = *seconds > 0 ? std::min(*seconds, took) : took;
     arena_->store(arguments);
@@ -307,7 +309,10 @@ std::optional<std::string> Measurer::accept() {
 std::optional<std::string> Measurer::checkBySamples(const Job &job, const Problem &problem) {
   Sandbox sandbox(problem, /*alternate=*/false);
   arena_->load(sandbox.arguments());
-  workers().run(job);
+  {
+    auto mine = turn();
+    workers().run(job);
+  }
   for (const Verdict &verdict : verdictsOf(problem, *arena_))
     if (!verdict.passed)
       return verdict.reason;

@@ -136,3 +136,27 @@ func.func @temperature(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
   tile.store %r, %y[%i] : tensor<64xbf16>, !tile.view<1, bf16>
   return
 }
+
+// -----
+
+// The argument is also stored, in f32: that is the product rounded, and then the difference.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: fastmath<contract>
+// CHECK: math.exp2 %{{.*}} {tile.relaxed}
+// CHECK-NOT: fastmath<contract>
+// CHECK: return
+func.func @temperature_and_argument(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                                    %y: !tile.view<1, bf16> {tile.unit_stride = 0 : i64},
+                                    %z: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %s: f32, %m: f32, %i: index)
+    attributes {tile.no_overlap} {
+  %t = tile.load %x[%i] : !tile.view<1, f32> -> tensor<64xf32>
+  %factor = tile.splat %s : f32 -> tensor<64xf32>
+  %most = tile.splat %m : f32 -> tensor<64xf32>
+  %product = arith.mulf %t, %factor : tensor<64xf32>
+  %argument = arith.subf %product, %most : tensor<64xf32>
+  tile.store %argument, %z[%i] : tensor<64xf32>, !tile.view<1, f32>
+  %e = math.exp2 %argument : tensor<64xf32>
+  %r = tile.cast %e : tensor<64xf32> -> tensor<64xbf16>
+  tile.store %r, %y[%i] : tensor<64xbf16>, !tile.view<1, bf16>
+  return
+}

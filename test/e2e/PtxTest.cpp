@@ -87,6 +87,8 @@ TEST(PtxPingPong, WholeTilesInOneWarpgroup) {
       options.params[name] = value;
     options.compile.pingPong = true;
     std::string text = emit(entry.kernel, problem.arguments, "ptx", options);
+    EXPECT_NE(text.find(".reqntid 384"), std::string::npos) << kernel; // two teams, and who loads
+    EXPECT_NE(text.find("wgmma.mma_async"), std::string::npos) << kernel;
     std::optional<nvidia::AssemblyReport> assembled = nvidia::assemble(text, "sm_90a");
     if (!assembled)
       return;

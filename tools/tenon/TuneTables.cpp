@@ -208,14 +208,19 @@ int measureTable(const TuneRequest &request) {
   const TuneTable::Row *best = table.best();
   size_t failed = std::count_if(table.rows.begin(), table.rows.end(),
                                 [](const TuneTable::Row &row) { return !row.outcome.measured(); });
-  fmt::print("{}: {} of {} configurations, {} failed, {} rounds; best {} {}\n", one.label(), table.rows.size(),
+  size_t have = std::count_if(configurations.begin(), configurations.end(), [&](const Configuration &configuration) {
+    return std::any_of(table.rows.begin(), table.rows.end(),
+                       [&](const TuneTable::Row &row) { return row.configuration == configuration; });
+  });
+  bool isComplete = have == configurations.size();
+  fmt::print("{}: {} of {} configurations, {} failed, {} rounds; best {} {}\n", one.label(), have,
              configurations.size(), failed, table.rounds, best ? best->configuration.str() : "none",
              best ? secondsText(best->outcome.seconds) : "");
   std::map<std::string, size_t> shown; // an example of each kind
   for (const TuneTable::Row &row : table.rows)
     if (!row.outcome.measured() && !row.outcome.reason.empty() && ++shown[std::string(nameOf(row.outcome.status))] <= 3)
       fmt::print("{}: {}: {}\n", row.configuration.str(), nameOf(row.outcome.status), row.outcome.reason);
-  return table.rows.size() == configurations.size() ? done : checkFailed;
+  return isComplete ? done : checkFailed;
 }
 
 //===--- Replay ---------------------------------------------------------------------------------------------------===//

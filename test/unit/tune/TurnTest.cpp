@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -18,6 +19,18 @@ using namespace std::chrono_literals;
 namespace {
 
 std::string ownName(const char *what) { return std::string("test-") + what + "-" + std::to_string(::getpid()); }
+
+/// The files of this process's turns go with it.
+class TurnFiles : public testing::Environment {
+public:
+  void TearDown() override {
+    std::string end = "-" + std::to_string(::getpid()) + ".turn";
+    for (const auto &entry : std::filesystem::directory_iterator(std::filesystem::temp_directory_path()))
+      if (entry.path().filename().string().ends_with(end))
+        std::filesystem::remove(entry.path());
+  }
+};
+const testing::Environment *turnFiles = testing::AddGlobalTestEnvironment(new TurnFiles);
 
 TEST(Turn, OneAtATimeHasIt) {
   std::string name = ownName("one");
@@ -34,6 +47,14 @@ TEST(Turn, OneAtATimeHasIt) {
   }
   other.join();
   EXPECT_TRUE(had);
+}
+
+TEST(Turn, WhoIsToldToStopDoesNotWait) {
+  std::string name = ownName("stop");
+  Turn mine(name);
+  int asked = 0;
+  Turn theirs(name, [&] { return ++asked == 3; }); // or this would never end
+  EXPECT_EQ(asked, 3);
 }
 
 TEST(Turn, OtherNamesDoNotWait) {
@@ -54,6 +75,9 @@ TEST(Turn, WhoDiesGivesItBack) {
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  bool waits = false;
+  { Turn early(name, [&] { return waits = true; }); }
+  EXPECT_TRUE(waits);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   Turn mine(name);

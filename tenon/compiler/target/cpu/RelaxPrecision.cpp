@@ -25,7 +25,7 @@ void allowContraction(arith::ArithFastMathInterface op) {
 /// an instruction that does not.
 void contractArgument(Operation *power) {
   auto difference = power->getOperand(0).getDefiningOp<arith::SubFOp>();
-  if (!difference)
+  if (!difference || !difference->hasOneUse()) // who else reads it wants what it says
     return;
   Operation *from = difference.getLhs().getDefiningOp();
   if (auto select = llvm::dyn_cast_if_present<arith::SelectOp>(from)) // most tiles need no mask, and then it is not there

@@ -374,8 +374,9 @@ def Nvidia_AwaitEarlierLaunchesOp : Nvidia_Op<"await_earlier_launches", [MemoryE
                                                                         SameVariadicOperandSize]> {
   let summary = "Waits until the kernel before this one is done, and its writes are to be seen (griddepcontrol.wait)";
   let description = [{
-    Returns at once in a kernel that did not start early. In a function that has it no thread touches global memory
-    before, and every thread executes it: then a kernel is done only after all before it, not just the last.
+    Returns at once in a kernel that did not start early. In a function that has it no thread reads or writes global
+    memory before (asking for it to be in the L2 cache is neither), and every thread executes it: then a kernel is done
+    only after all before it, not just the last.
 
     With operands it waits where `address` and `zero` have no bit in common, which is always: `zero` is a word of the
     launch that is zero. The assembler does not know, and computes the address before it waits, where time is free;

@@ -181,7 +181,7 @@ void ThreadEmitter::delayWait() {
   for (AwaitEarlierLaunchesOp wait : llvm::make_early_inc_range(function_.front().getOps<AwaitEarlierLaunchesOp>())) {
     auto allow = llvm::dyn_cast<AllowNextLaunchOp>(wait->getNextNode());
     Operation *next = allow ? allow->getNextNode() : wait->getNextNode();
-    while (isPure(next) && next->getNumRegions() == 0)
+    while (isPure(next) && next->getNumRegions() == 0 && !next->hasTrait<OpTrait::IsTerminator>())
       next = next->getNextNode();
     wait->moveBefore(next);
     if (allow)

@@ -45,23 +45,23 @@ struct SeparateTeams : PassWrapper<SeparateTeams, OperationPass<func::FuncOp>> {
     getOperation().walk([&](Operation *op) {
       llvm::TypeSwitch<Operation *>(op)
           .Case<LoadOp, StoreOp, LdMatrixOp, StMatrixOp>([&](auto access) {
-            if (std::optional<DenseI64ArrayAttr> window = widened(access.getWindow())) {
+            if (std::optional<DenseI64ArrayAttr> window = widened(op, access.getWindow())) {
               access.setWindowAttr(*window);
               move(access.getAddressMutable());
             }
           })
           .Case<CpAsyncOp, TmaStoreOp>([&](auto copy) {
-            if (std::optional<DenseI64ArrayAttr> window = widened(copy.getWindow())) {
+            if (std::optional<DenseI64ArrayAttr> window = widened(op, copy.getWindow())) {
               copy.setWindowAttr(*window);
               move(copy.getSharedMutable());
             }
           })
           .Case<WgmmaOp>([&](WgmmaOp product) {
-            if (std::optional<DenseI64ArrayAttr> window = widened(product.getWindowA())) {
+            if (std::optional<DenseI64ArrayAttr> window = widened(op, product.getWindowA())) {
               product.setWindowAAttr(*window);
               moveDescriptor(product.getAMutable()[0]);
             }
-            if (std::optional<DenseI64ArrayAttr> window = widened(product.getWindowB())) {
+            if (std::optional<DenseI64ArrayAttr> window = widened(op, product.getWindowB())) {
               product.setWindowBAttr(*window);
               moveDescriptor(product.getBMutable());
             }
@@ -76,9 +76,14 @@ struct SeparateTeams : PassWrapper<SeparateTeams, OperationPass<func::FuncOp>> {
   }
 
   /// The window for all teams, of an access to what each has for itself.
-  std::optional<DenseI64ArrayAttr> widened(std::optional<ArrayRef<int64_t>> window) {
-    if (!window || (*window)[0] < begin_ || (*window)[1] > begin_ + bytes_)
+  std::optional<DenseI64ArrayAttr> widened(Operation *op, std::optional<ArrayRef<int64_t>> window) {
+    if (!window || (*window)[1] <= begin_)
       return std::nullopt;
+    if ((*window)[0] < begin_ || (*window)[1] > begin_ + bytes_) { // no barrier would keep the teams apart
+      op->emitOpError("touches shared memory of a team and other memory");
+      signalPassFailure();
+      return std::nullopt;
+    }
     return DenseI64ArrayAttr::get(&getContext(), {(*window)[0], (*window)[1] + others_});
   }
 

@@ -457,8 +457,8 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     b_.setInsertionPointToStart(lowered.getBody());
     orderIterations(*loop.getBody());
     if (rings.fromZero)
-      addsFrom_[rings.fromZero] = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, lowered.getInductionVar(),
-                                                lowered.getLowerBound());
+      addsFrom_[rings.fromZero] =
+          b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, lowered.getInductionVar(), lowered.getLowerBound());
     Value nextSlot;
     if (pipeline)
       nextSlot = enterIteration(*pipeline, lowered.getInductionVar(),
