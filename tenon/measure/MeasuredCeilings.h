@@ -33,6 +33,10 @@ std::optional<model::Ceilings> knownCpuCeilings(const CeilingOptions &options = 
 /// are measured on it. Throws Error where there is no such device.
 model::Ceilings gpuCeilings(int device, const CeilingOptions &options = {});
 
+/// Not where a level of memory is read at less than half the rate of the next one out: something else had the machine
+/// while it was measured. Then it is measured again, twice at most, and the faster counts.
+bool isPlausible(const model::Ceilings &ceilings);
+
 nlohmann::ordered_json toJson(const model::Ceilings &ceilings);
 /// Nothing unless it is what toJson gives.
 std::optional<model::Ceilings> ceilingsFromJson(const nlohmann::ordered_json &json);

@@ -267,6 +267,7 @@ private:
     for (const TuneReport::Tried &one : best)
       finalists.push_back(one.configuration);
     std::vector<Outcome> outcomes = measurer.compare(finalists);
+    playedOff_ = !outcomes.empty();
     for (size_t i = 0; i < outcomes.size(); ++i) {
       auto found = std::find(configurations_.begin(), configurations_.end(), finalists[i]);
       keep(static_cast<size_t>(found - configurations_.begin()), measurer.programOf(finalists[i]), outcomes[i]);
@@ -292,6 +293,7 @@ private:
         finish(best->configuration, report_.measured ? TuneReport::Source::measured : TuneReport::Source::database,
                best->outcome.seconds);
         report_.reason = "the fastest of " + plural(report_.tried.size(), "configuration") + " tried" +
+                         (playedOff_ ? ", the best few of them twice" : "") +
                          (report_.stopped ? ", when it was stopped" : "") +
                          (report_.measured ? "" : ", all known from earlier runs");
         return std::move(report_);
@@ -338,6 +340,7 @@ private:
   std::vector<TuneRecord> records_; ///< of this key and these programs, from earlier runs and this one
   TuneProgress progress_;
   TuneReport report_;
+  bool playedOff_ = false; ///< the times that decided are not those of report_.tried
 };
 
 /// What the problem suggests goes before defaults, and what the caller says before both.

@@ -70,6 +70,14 @@ TEST_F(MeasuredCeilings, MeasuredOnceAndKept) {
   EXPECT_TRUE(ceilingsFromJson(json["ceilings"]));
 }
 
+TEST_F(MeasuredCeilings, ABusyMachineIsNoticed) {
+  model::Ceilings ceilings;
+  ceilings.levels = {{"L1", 64e3, 400e9, 400e9}, {"L2", 1e6, 100e9, 100e9}, {"memory", 0, 110e9, 60e9}};
+  EXPECT_TRUE(isPlausible(ceilings));
+  ceilings.levels[1].readBytesPerSecond = 8e9;
+  EXPECT_FALSE(isPlausible(ceilings));
+}
+
 TEST_F(MeasuredCeilings, ThereAndBack) {
   model::Ceilings ceilings = *model::gpuDatasheet("NVIDIA H200");
   auto back = ceilingsFromJson(toJson(ceilings));
