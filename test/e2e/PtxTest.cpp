@@ -2,6 +2,8 @@
 //
 // Every kernel of the zoo as PTX for every architecture that differs; assembled where ptxas is at hand, without a
 // warning, and without spills at the demo shape.
+#include "PtxSupport.h"
+
 #include "tenon/compiler/target/nvidia/ptx/Assembler.h"
 #include "tenon/kernels/Zoo.h"
 
@@ -10,6 +12,7 @@
 #include <algorithm>
 
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
 
@@ -101,14 +104,6 @@ TEST(PtxPingPong, WholeTilesInOneWarpgroup) {
     check("matmul", {256, 256, 256}, bm, bn);
   check("gated_mlp", {256, 256, 256}, 128, 96);
   check("grouped_matmul", {4, 256, 256, 256}, 128, 192);
-}
-
-/// How often a piece of text is in another.
-size_t count(const std::string &text, const std::string &what) {
-  size_t found = 0;
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at)
-    ++found;
-  return found;
 }
 
 TEST(PtxRandom, FourElementsShareTheGenerator) {

@@ -2,12 +2,15 @@
 //
 // What kernels with a warp that loads are made of, as PTX; and that the assembler, where it is at hand, neither spills nor
 // makes products wait for each other.
+#include "PtxSupport.h"
+
 #include "tenon/compiler/target/nvidia/ptx/Assembler.h"
 #include "tenon/kernels/Zoo.h"
 
 #include <gtest/gtest.h>
 
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
 
@@ -34,13 +37,6 @@ std::string textOf(const Large &large, std::string_view phase, CompileOptions co
   options.compile.gpu = "sm_90a";
   options.compile.warps = 8;
   return emit(entry.kernel, problem.arguments, phase, options);
-}
-
-size_t count(const std::string &text, const std::string &what) {
-  size_t found = 0;
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at)
-    ++found;
-  return found;
 }
 
 TEST(RolesPtx, LargeTilesAssemble) {
