@@ -164,8 +164,8 @@ void ThreadEmitter::planInstances(tile::GridOp grid) {
 }
 
 /// What this block loads first is on its way to the L2 cache while blocks of the kernel before still run: one slot of each
-/// ring, where addresses need no memory. More would be in the way of the first real load, of which there is nothing to
-/// gain for a cluster.
+/// ring, where addresses need no memory. More would stand in the way of the first real load, and for clusters it was no
+/// gain.
 void ThreadEmitter::prefetchFirstLoads(tile::GridOp grid, ArrayRef<Operation *> program, const ProducerSlice &slice) {
   bool needsMemory = llvm::any_of(slice.ops, [](Operation *op) { return globalAccess(op).has_value(); });
   if (!options_.steps.firstLoads || schedule_ || tail_ || needsMemory || options_.sharers > 1)
