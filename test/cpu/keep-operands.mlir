@@ -66,6 +66,33 @@ func.func @reused(%a: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
 
 // -----
 
+// Two dots of one loop read the same rows: they are kept once, and neither makes a copy (a second form of the operand
+// would take 45184 bytes).
+// CHECK: module attributes {tenon.scratch_bytes = 30848 : i64}
+// CHECK-LABEL: func.func private @instance
+// CHECK-COUNT-2: "llvm.x86.tdpbf16ps"
+func.func @both(%a: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
+                %b: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
+                %c: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
+                %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: index, %n: index)
+    attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %step = arith.constant 32 : index
+  %none = arith.constant dense<0.0> : tensor<32x32xf32>
+  %t = tile.load %a[%i, %zero] : !tile.view<2, bf16> -> tensor<32x64xbf16>
+  scf.for %j = %zero to %n step %step {
+    %v = tile.load %b[%zero, %j] : !tile.view<2, bf16> -> tensor<64x32xbf16>
+    %w = tile.load %c[%zero, %j] : !tile.view<2, bf16> -> tensor<64x32xbf16>
+    %d = tile.dot %t, %v, %none : tensor<32x64xbf16>, tensor<64x32xbf16>, tensor<32x32xf32>
+    %e = tile.dot %t, %w, %none : tensor<32x64xbf16>, tensor<64x32xbf16>, tensor<32x32xf32>
+    %p = arith.mulf %d, %e : tensor<32x32xf32>
+    tile.store %p, %y[%i, %j] : tensor<32x32xf32>, !tile.view<2, f32>
+  }
+  return
+}
+
+// -----
+
 // A number of steps of K that tiles do not take in whole: a copy is needed anyway.
 // CHECK-LABEL: func.func private @instance
 // CHECK-NOT: cvtne2ps2bf16

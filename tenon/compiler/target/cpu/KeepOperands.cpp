@@ -33,11 +33,24 @@ Operation *lastReductionOf(tile::CastOp cast) {
   return last;
 }
 
+/// The bits of the operand that an earlier dot had kept. Null if there are none.
+Operation *keptBits(Value operand) {
+  auto found = llvm::find_if(operand.getUsers(), [](Operation *user) { return user->hasAttr(operandAttr); });
+  return found == operand.user_end() ? nullptr : *found;
+}
+
+void readBits(tile::DotOp dot, Operation *bits) {
+  OpBuilder b(dot);
+  dot.getAMutable().assign(b.create<arith::BitcastOp>(dot.getLoc(), dot.getA().getType(), bits->getResult(0)));
+}
+
 void keep(tile::DotOp dot) {
   Value operand = dot.getA();
   Operation *definition = operand.getDefiningOp();
   if (!definition || !isPulled(definition))
     return;
+  if (Operation *bits = keptBits(operand))
+    return readBits(dot, bits);
   if (definition->getBlock() == dot->getBlock()) {
     auto cast = llvm::dyn_cast<tile::CastOp>(definition);
     Operation *reduction = cast && operand.hasOneUse() ? lastReductionOf(cast) : nullptr;
@@ -52,8 +65,7 @@ void keep(tile::DotOp dot) {
   auto type = llvm::cast<RankedTensorType>(operand.getType());
   auto bits = b.create<arith::BitcastOp>(definition->getLoc(), type.clone(b.getI16Type()), operand);
   bits->setAttr(operandAttr, b.getUnitAttr());
-  b.setInsertionPoint(dot);
-  dot.getAMutable().assign(b.create<arith::BitcastOp>(dot.getLoc(), type, bits));
+  readBits(dot, bits);
 }
 
 } // namespace
