@@ -42,16 +42,6 @@ std::string interval(const Estimate &ratio, const char *unit = "") {
   return fmt::format("{:.2f}{} [{:.2f}, {:.2f}]", ratio.median, unit, ratio.low, ratio.high);
 }
 
-Table::Cell peerCell(const CpuFigures &figures, const char *name) {
-  auto found = figures.peers.find(name);
-  if (found == figures.peers.end() || found->second.status == "not asked" || found->second.status == "none")
-    return "-";
-  const PeerFigures &peer = found->second;
-  if (!peer.measured())
-    return {peer.status == "not installed" ? "missing" : "failed", Style::warn};
-  return {fmt::format("{:.2f}x", peer.ratio.median), peer.ratio.high >= 1 ? Style::plain : Style::warn};
-}
-
 Table caseTable() {
   using enum Table::Align;
   using enum Table::Narrow;
@@ -82,9 +72,9 @@ void addRow(Table &table, const CpuFigures &figures) {
   table.add({name, threads, secondsText(figures.seconds()),
              rateText(figures.flops, figures.bytes, figures.seconds().median),
              fmt::format("{:.2f} {}", figures.fractionOfRoof(), figures.isMemoryRoof ? "memory" : "arithmetic"),
-             stick ? interval(stick->ratio) : "-", peerCell(figures, "torch_eager"),
-             peerCell(figures, "torch_compile"), peerCell(figures, "onednn"), peerCell(figures, "openblas"),
-             peerCell(figures, "numpy"), best ? interval(best->ratio, "x") : "-", figures.verdict ? "yes" : "-"});
+             stick ? interval(stick->ratio) : "-", peerCell(figures.peers, "torch_eager"),
+             peerCell(figures.peers, "torch_compile"), peerCell(figures.peers, "onednn"), peerCell(figures.peers, "openblas"),
+             peerCell(figures.peers, "numpy"), best ? interval(best->ratio, "x") : "-", figures.verdict ? "yes" : "-"});
 }
 
 /// A group of cases at one number of threads, and how it stands to its goals.

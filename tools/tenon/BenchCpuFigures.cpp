@@ -290,16 +290,7 @@ Json toJson(const CpuFigures &figures) {
                  {"gflop_per_s", median > 0 ? figures.flops / median / 1e9 : 0},
                  {"roof", figures.isMemoryRoof ? "memory" : "arithmetic"},
                  {"fraction_of_roof", figures.fractionOfRoof()}};
-  Json peers = Json::object();
-  for (const auto &[name, peer] : figures.peers) {
-    peers[name] = {{"status", peer.status}, {"detail", peer.detail}};
-    if (peer.measured()) {
-      peers[name]["time"] = toJson(peer.seconds);
-      peers[name]["ratio"] = toJson(peer.ratio);
-      peers[name]["pairs"] = peer.pairs;
-    }
-  }
-  result["peers"] = peers;
+  result["peers"] = toJson(figures.peers);
   const PeerFigures *stick = figures.yardstick();
   result["fraction_of_copy"] = stick ? toJson(stick->ratio) : Json(nullptr);
   std::string bestName;

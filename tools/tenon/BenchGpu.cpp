@@ -178,19 +178,6 @@ void printLaunchRow(const Json &row) {
 
 //===--- The table ------------------------------------------------------------------------------------------------===//
 
-std::string ratioText(const Estimate &ratio) { return fmt::format("{:.2f}x", ratio.median); }
-
-Table::Cell peerCell(const GpuFigures &figures, const char *name) {
-  auto found = figures.peers.find(name);
-  if (found == figures.peers.end() || found->second.status == "not asked" ||
-      found->second.status == "none")
-    return "-";
-  const PeerFigures &peer = found->second;
-  if (!peer.measured())
-    return {peer.status == "not installed" ? "missing" : "failed", Style::warn};
-  return {ratioText(peer.ratio), peer.ratio.high >= 1 ? Style::plain : Style::warn};
-}
-
 Table caseTable() {
   using enum Table::Align;
   using enum Table::Narrow;
@@ -229,8 +216,8 @@ void addRow(Table &table, const GpuFigures &figures) {
   std::string goals = goalsText(figures);
   table.add({figures.one->name(), secondsText(figures.seconds()),
              fmt::format("{:.0f}", figures.bytesPerSecond() / 1e9), withInterval(figures.yardstick(), ""),
-             peerCell(figures, "torch_eager"), peerCell(figures, "torch_compile"), peerCell(figures, "triton"),
-             peerCell(figures, "jax"), withInterval(figures.bestPeer(), "x"),
+             peerCell(figures.peers, "torch_eager"), peerCell(figures.peers, "torch_compile"), peerCell(figures.peers, "triton"),
+             peerCell(figures.peers, "jax"), withInterval(figures.bestPeer(), "x"),
              {goals, goals == "reached" ? Style::good : goals == "-" ? Style::plain : Style::warn}});
 }
 

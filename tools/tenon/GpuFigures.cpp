@@ -204,16 +204,7 @@ Json toJson(const GpuFigures &figures) {
                  {"time", figures.bursts.empty() ? Json(nullptr) : toJson(figures.seconds())},
                  {"bursts", figures.bursts.size()},
                  {"gb_per_s", figures.bytesPerSecond() / 1e9}};
-  Json peers = Json::object();
-  for (const auto &[name, peer] : figures.peers) {
-    peers[name] = {{"status", peer.status}, {"detail", peer.detail}};
-    if (peer.measured()) {
-      peers[name]["time"] = toJson(peer.seconds);
-      peers[name]["ratio"] = toJson(peer.ratio);
-      peers[name]["pairs"] = peer.pairs;
-    }
-  }
-  result["peers"] = peers;
+  result["peers"] = toJson(figures.peers);
   const PeerFigures *stick = figures.yardstick();
   result["fraction_of_bandwidth"] = stick ? toJson(stick->ratio) : Json(nullptr);
   std::string bestName;

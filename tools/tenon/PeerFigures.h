@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "Report.h"
+#include "Table.h"
+
 #include "tenon/measure/Bench.h"
 
 #include <cstddef>
@@ -33,5 +36,10 @@ const PeerFigures *fastestOf(const std::map<std::string, PeerFigures> &peers, co
     }
   return best;
 }
+
+/// How the named peer did, for a table: the ratio, or why there is none.
+Table::Cell peerCell(const std::map<std::string, PeerFigures> &peers, const std::string &name);
+
+Json toJson(const std::map<std::string, PeerFigures> &peers);
 
 } // namespace tenon::tool
