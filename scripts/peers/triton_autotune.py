@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long Triton's autotuner takes for a matrix product, and how fast what it chooses is, for a comparison with
-`tenon tune matmul --dtype bf16 --target cuda --shape MxNxK`.
+"""How long Triton's autotuner takes for a matrix product, and how fast what it chooses is; with --tenon, beside
+`tenon tune linear --dtype bf16 --target cuda --shape MxNxK`, whose weights lie as Triton's do ([n, k]), quick and full.
 
-    triton_autotune.py [--json FILE] MxNxK...
+    triton_autotune.py [--json FILE] [--tenon BINARY] MxNxK...
 
 The kernel is triton_matmul.descriptor: persistent, through tensor descriptors, the fastest of those that are written as
 the tutorials do. The configurations are the tiles that a user would list for it, about 25 once what does not fit is left
-out. Every shape starts with an empty cache. What is chosen is checked against cuBLAS and timed as `tenon tune`
+out. Every shape starts with an empty cache, of Tenon also with an empty database. What is chosen is checked against cuBLAS and timed as `tenon tune`
 times: bursts of launches between two events, on copies that exceed the second-level cache, the fastest burst counts.
 """
 import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -152,13 +153,53 @@ def measure(m, n, k):
             "cublas_seconds": cublas}
 
 
+def tenon_tune(binary, shape, policy):
+    """What `tenon tune` chooses, and the time of the whole command, with everything that it checks."""
+    folder = tempfile.mkdtemp(prefix="tenon-cache-")
+    file = os.path.join(folder, "report.json")
+    command = [binary, "tune", "linear", "--dtype", "bf16", "--target", "cuda", "--shape", shape, "--policy", policy,
+               "--database", os.path.join(folder, "tuning.sqlite"), "--json", file]
+    if policy == "full":
+        command += ["--configurations", "37"]
+    try:
+        began = time.monotonic()
+        done = subprocess.run(command, env=dict(os.environ, TENON_CACHE_DIR=folder), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, timeout=120)
+        choosing = time.monotonic() - began
+        if done.returncode:
+            return {"error": done.stderr.strip()[-500:]}
+        with open(file) as opened:
+            report = json.load(opened)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    row = report["results"][0]
+    first = min(row["tried"], key=lambda one: one["predicted"])
+    return {"configurations": row["measured"], "choosing_seconds": choosing, "elapsed": row["elapsed"],
+            "choice": row["configuration"], "seconds": row["seconds"], "failed": row["failed"],
+            "first_choice": first["configuration"], "first_choice_seconds": first["seconds"],
+            "commit": report.get("commit"), "machine": report.get("machine")}
+
+
+def beside(binary, shape):
+    """Tenon's part of a result: a row for each policy. What all rows have in common is taken out by main()."""
+    return {policy: tenon_tune(binary, shape, policy) for policy in ("quick", "full")}
+
+
+def version():
+    import triton
+    return triton.__version__
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json")
+    parser.add_argument("--tenon", metavar="BINARY")
     parser.add_argument("shapes", nargs="+")
     arguments = parser.parse_args()
     import triton_matmul
-    results = []
+    results, common = [], {}
     for text in arguments.shapes:
         cache = tempfile.mkdtemp(prefix="triton-cache-")
         os.environ["TRITON_CACHE_DIR"] = cache
@@ -169,12 +210,17 @@ def main():
             result = {"shape": text, "error": f"{type(error).__name__}: {error}"}
         finally:
             shutil.rmtree(cache, ignore_errors=True)
+        if arguments.tenon:
+            result["tenon"] = beside(arguments.tenon, text)
+            for row in result["tenon"].values():
+                common.update({name: row.pop(name) for name in ("commit", "machine") if name in row})
         results.append(result)
         print(json.dumps(result), flush=True)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump({"triton_autotune": results}, file, indent=1)
-    return 1 if any("error" in one or not one["right"] for one in results) else 0
+        if arguments.json:  # after each: what was measured before the time is up is kept
+            with open(arguments.json, "w") as file:
+                json.dump({**common, "triton": version(), "triton_autotune": results}, file, indent=1)
+    failed = lambda one: "error" in one or not one.get("right", True) or any(map(failed, one.get("tenon", {}).values()))
+    return 1 if any(map(failed, results)) else 0
 
 
 if __name__ == "__main__":

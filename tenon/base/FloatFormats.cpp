@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/base/FloatFormats.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -32,24 +31,21 @@ uint32_t narrow(double value, const Format &format) {
   if (std::isnan(value))
     return sign | format.quietNaN;
   double magnitude = std::fabs(value);
-  uint32_t overflow = format.saturates ? format.maxFinite : format.infinity();
-  if (std::isinf(magnitude))
-    return sign | overflow;
-  if (magnitude == 0)
-    return sign;
-  // The spacing of the format's values around `magnitude`; below the smallest normal it stops shrinking.
-  int exponent = std::max(std::ilogb(magnitude), 1 - format.bias());
-  // Exact: a scaling by a power of two, then one rounding to an integer (ties to even is the default mode).
-  double steps = std::nearbyint(std::ldexp(magnitude, format.mantissaBits - exponent));
-  uint32_t magnitudeBits;
-  if (steps >= std::ldexp(1.0, format.mantissaBits)) // normal; a carry into the next binade works out by itself
-    magnitudeBits = (static_cast<uint32_t>(exponent + format.bias() - 1) << format.mantissaBits) +
-                    static_cast<uint32_t>(steps);
-  else
-    magnitudeBits = static_cast<uint32_t>(steps);
-  if (magnitudeBits > format.maxFinite)
-    magnitudeBits = overflow;
-  return sign | magnitudeBits;
+  constexpr int doubleMantissa = 52, doubleBias = 1023;
+  auto bits = std::bit_cast<uint64_t>(magnitude);
+  if (bits >= static_cast<uint64_t>(doubleBias + 1 - format.bias()) << doubleMantissa) {
+    // A normal of the format: the bits that it has no room for are rounded off, ties to even; a carry into the next
+    // binade works out by itself. Random inputs and results of references are millions of these.
+    int shift = doubleMantissa - format.mantissaBits;
+    bits += (uint64_t(1) << (shift - 1)) - 1 + (bits >> shift & 1);
+    uint64_t rounded = (bits >> shift) - (static_cast<uint64_t>(doubleBias - format.bias()) << format.mantissaBits);
+    if (rounded > format.maxFinite)
+      return sign | (format.saturates ? format.maxFinite : format.infinity());
+    return sign | static_cast<uint32_t>(rounded);
+  }
+  // Below the smallest normal the spacing of values stops shrinking. Exact: a scaling by a power of two, then one
+  // rounding to an integer (ties to even is the default mode).
+  return sign | static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, format.mantissaBits + format.bias() - 1)));
 }
 
 float widen(uint32_t bits, const Format &format) {

@@ -67,6 +67,10 @@ struct CompileOptions {
   std::string without;        ///< steps of the GPU's code generation to leave out, "order,bulk-stores": docs/nvidia.md
 };
 
+/// Throws Error where no kernel could be compiled for the target with these options: an instruction set, an
+/// architecture or a device that is not there, a number of warps or blocks that cannot be.
+void checkCompileOptions(Target target, const CompileOptions &options);
+
 /// What CompileOptions::without may name.
 const std::vector<std::string> &gpuSteps();
 

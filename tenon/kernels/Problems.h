@@ -32,6 +32,11 @@ Entry dequantMatmulEntry();
 Entry gatedMlpEntry();
 Entry attentionEntry();
 
+inline int64_t valueOr(const Params &params, const char *name, int64_t otherwise) {
+  auto found = params.find(name);
+  return found == params.end() ? otherwise : found->second;
+}
+
 struct MatmulShape {
   int64_t m, n, k;
   bool bias = false;

@@ -113,12 +113,14 @@ private:
     return size <= 2 ? processors : std::floor(processors * 11 / 12 / size) * size;
   }
 
-  /// Whether sums of products are added up beside the accumulators, and there are not registers for all of them.
+  /// Whether sums of products are added up beside the accumulators,
+  bool addsSums() const { return counts_.executed.matrix[static_cast<size_t>(Precision::f8)] > 0; }
+  /// and there are not registers for all of them.
   bool addsPieces() const {
     double accumulators = 0; // words
     for (const Counts::DotShape &dot : counts_.dots)
       accumulators += static_cast<double>(dot.rows * dot.columns) / (warps_ * 32);
-    return accumulators > mostPromoted && counts_.executed.matrix[static_cast<size_t>(Precision::f8)] > 0;
+    return accumulators > mostPromoted && addsSums();
   }
 
   void loopAroundDot() {
@@ -159,8 +161,8 @@ private:
       matrix *= f_.alone;
     if (addsPieces())
       matrix *= f_.pieces;
-    for (const Counts::DotShape &dot : counts_.dots)
-      if (!shape_.pingPong && dot.columns & (dot.columns - 1)) {
+    for (const Counts::DotShape &dot : counts_.dots) // sums that are added up between products leave time for it
+      if (!shape_.pingPong && !addsSums() && dot.columns & (dot.columns - 1)) {
         matrix *= f_.uneven;
         break;
       }
@@ -223,7 +225,7 @@ private:
     sortLargestFirst(cost_.parts);
   }
 
-  static constexpr double mostPromoted = 112; ///< words of accumulators whose sums fit beside them
+  static constexpr double mostPromoted = 96; ///< words of accumulators whose sums fit beside them
   static constexpr double leastRoom = 32768; ///< bytes for a slice of a result on its way out
   static constexpr double mostWords = 240; ///< of live tiles that a thread holds without spilling
 

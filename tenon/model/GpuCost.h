@@ -11,8 +11,8 @@
 /// are. It is what orders a space of configurations; its factors are properties of multiprocessors and of the code that
 /// Tenon generates for them.
 ///
-/// A multiprocessor holds b blocks at once, as registers and shared memory allow, and works on its part of the instances
-/// in rounds:
+/// A multiprocessor holds b blocks at once, as registers and shared memory allow, and works on its part of the
+/// instances in rounds:
 ///
 ///     words      of live tiles a thread, registers about half of them + 48: what the tensor memory accelerator loads
 ///                for a dot never is in a register
@@ -23,15 +23,16 @@
 ///     m          matrix operations / rate / `matrix`; times `crossed` where the warpgroups cannot share the result in
 ///                parts of 64 rows and 8 columns; times `pieces` where f8 has its sums added up in pieces, since there
 ///                are not registers for all of them beside the accumulators; times `uneven` where columns are no power
-///                of two; times 1 + `narrow` * (256 / columns of a warpgroup's instruction - 1) where v does not
-///                matter
-///     v          other operations of the loop / rate * (`plain` + `lone` / (warpgroups of the blocks, at most 2)^2): few
+///                of two (not f8); times 1 + `narrow` * (256 / columns of a warpgroup's instruction - 1) where v does
+///                not matter
+///     v          other operations of the loop / rate * (`plain` + `lone` / (warpgroups of the blocks, at most 2)^2):
+///     few
 ///                warps wait for themselves. a: the same of what stands behind the loop
 ///     l          steps * bytes of the lines that a step loads / min(`load`, (slots - `lag`) * bytes / `latency`); half
-///                a slot more instead of the lag where v matters. Rows of a tile are whole lines of 128 bytes, and straddle two where
-///                rows of the view are no multiples of a line (times `straddling`) or are loaded by threads where they
-///                are no multiples of 16 bytes (times `byThreads`); in a cluster each block loads its part of the larger
-///                operand, for all
+///                a slot more instead of the lag where v matters. Rows of a tile are whole lines of 128 bytes, and
+///                straddle two where rows of the view are no multiples of a line (times `straddling`) or are loaded by
+///                threads where they are no multiples of 16 bytes (times `byThreads`); in a cluster each block loads
+///                its part of the larger operand, for all
 ///     rounds     of blocks: clusters have whole rows (or columns) of instances, and those of more than two blocks
 ///                cannot use every multiprocessor
 ///     round      max(b max(m, v) + min(m, v), b l) + steps * (`dependent` where v matters, else `step`) + `begin` +
@@ -40,10 +41,11 @@
 ///     seconds    launch + the fourth root of (memory^4 + (rounds * round)^4); for a loop that is shared by several
 ///                instances `sharing` more, and its partial results once out and in
 ///
-/// Where two warpgroups take instances in turns there is one block, and what is around the products of one instance goes on
-/// during those of the next, but for the other operations, which take from them what they gain:
+/// Where two warpgroups take instances in turns there is one block, and what is around the products of one instance
+/// goes on during those of the next, but for the other operations, which take from them what they gain:
 ///
-///     round      max(m * `alone` + v, l) + steps * (...) + `turn`, and once, at the end, `begin` + bytes written / `end`.
+///     round      max(m * `alone` + v, l) + steps * (...) + `turn`, and once, at the end, `begin` + bytes written /
+///     `end`.
 ///                A warpgroup alone with its tile has nobody to share what it reads of shared memory with
 ///
 /// Otherwise instances load, compute and store, and other blocks fill the gaps:
@@ -70,7 +72,7 @@ struct GpuFactors {
   double end = 40e9;                       ///< bytes a second that a multiprocessor stores
   double sharing = 9e-6;                   ///< seconds
   double turn = 0.4e-6;                    ///< seconds
-  double alone = 1.03;
+  double alone = 1.045;
   double barrier = 0.6e-6, word = 15e-9, cluster = 3e-6; ///< seconds
 };
 

@@ -31,6 +31,10 @@ CudaProperties look(const cuda::DriverApi &api, int ordinal) {
   char name[256] = {};
   check(api.cuDeviceGetName(name, sizeof name - 1, device));
   p.name = name;
+  if (cuda::Uuid uuid; api.cuDeviceGetUuid && api.cuDeviceGetUuid(&uuid, device) == cuda::result::success)
+    for (unsigned char byte : uuid.bytes)
+      for (int digit : {byte >> 4, byte & 15})
+        p.uuid += "0123456789abcdef"[digit];
   size_t bytes = 0;
   check(api.cuDeviceTotalMem(&bytes, device));
   p.memoryBytes = static_cast<int64_t>(bytes);

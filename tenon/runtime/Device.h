@@ -33,6 +33,7 @@ int cudaDriverVersion();
 
 struct CudaProperties {
   std::string name;
+  std::string uuid;         ///< 32 hexadecimal digits: the same in all processes, however they number devices; or empty
   int major = 0, minor = 0; ///< compute capability
   int multiprocessors = 0;
   int64_t memoryBytes = 0, l2Bytes = 0;

@@ -23,28 +23,9 @@ namespace fs = std::filesystem;
 
 constexpr int exportVersion = 1;
 
-/// File systems of other machines: two processes on two of them do not see each other's locks reliably, or at all.
-bool isNetworkFileSystem(const fs::path &folder) {
+uint32_t typeOf(const std::string &folder) {
   struct statfs found {};
-  if (::statfs(folder.c_str(), &found) != 0)
-    return false;
-  switch (static_cast<uint32_t>(found.f_type)) {
-  case 0x6969:     // NFS
-  case 0x517b:     // SMB
-  case 0xff534d42: // CIFS
-  case 0xfe534d42: // SMB 2
-  case 0x65735546: // FUSE: sshfs and its like
-  case 0x01021997: // 9P
-  case 0x00c36400: // Ceph
-  case 0x0bd00bd0: // Lustre
-  case 0x47504653: // GPFS
-  case 0x19830326: // BeeGFS
-  case 0x5346414f: // AFS
-  case 0x7461636f: // OCFS2
-  case 0x01161970: // GFS2
-    return true;
-  }
-  return false;
+  return ::statfs(folder.c_str(), &found) == 0 ? static_cast<uint32_t>(found.f_type) : 0;
 }
 
 std::unique_ptr<Database::Store> open(const Database::Options &options, const tuning::Warn &warn) {
@@ -65,7 +46,8 @@ std::unique_ptr<Database::Store> open(const Database::Options &options, const tu
     fs::path folder = fs::absolute(path).parent_path();
     std::error_code ignored;
     fs::create_directories(folder, ignored);
-    if (options.oneFilePerRecord || isNetworkFileSystem(folder))
+    uint32_t type = options.fileSystemType ? options.fileSystemType(folder) : typeOf(folder);
+    if (options.oneFilePerRecord || tuning::isNetworkFileSystem(type))
       return tuning::openRecordFiles(path + ".records", warn);
     return tuning::openSqlite(path, warn);
   } catch (const Error &error) {
@@ -75,6 +57,26 @@ std::unique_ptr<Database::Store> open(const Database::Options &options, const tu
 }
 
 } // namespace
+
+bool tuning::isNetworkFileSystem(uint32_t type) {
+  switch (type) {
+  case 0x6969:     // NFS
+  case 0x517b:     // SMB
+  case 0xff534d42: // CIFS
+  case 0xfe534d42: // SMB 2
+  case 0x65735546: // FUSE: sshfs and its like
+  case 0x01021997: // 9P
+  case 0x00c36400: // Ceph
+  case 0x0bd00bd0: // Lustre
+  case 0x47504653: // GPFS
+  case 0x19830326: // BeeGFS
+  case 0x5346414f: // AFS
+  case 0x7461636f: // OCFS2
+  case 0x01161970: // GFS2
+    return true;
+  }
+  return false;
+}
 
 bool sameMeasurement(const TuneRecord &a, const TuneRecord &b) {
   return a.key == b.key && a.configuration == b.configuration && a.program == b.program && a.time == b.time &&

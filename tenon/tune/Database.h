@@ -49,6 +49,8 @@ public:
     std::string path;
     /// As if the file system were a network's.
     bool oneFilePerRecord = false;
+    /// What kind of file system a folder is on, as statfs's f_type; without it, statfs is asked.
+    std::function<uint32_t(const std::string &folder)> fileSystemType;
     /// Told each kind of trouble once; without it, they go to the standard error stream.
     std::function<void(const std::string &)> warn;
   };

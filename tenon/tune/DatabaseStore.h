@@ -22,6 +22,10 @@ public:
 
 namespace tuning {
 
+/// Whether statfs's f_type is that of a file system of other machines: two processes on two of them do not see each
+/// other's locks reliably, or at all.
+bool isNetworkFileSystem(uint32_t type);
+
 using Warn = std::function<void(const std::string &)>;
 /// Throws Error when there is no way to use this path.
 std::unique_ptr<Database::Store> openSqlite(const std::string &path, const Warn &warn);

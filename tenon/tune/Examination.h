@@ -22,6 +22,10 @@
 
 namespace tenon::tuning {
 
+/// Seconds. A first launch, with everything in it cold and others on its processor, may take this long however fast the
+/// kernel is: it says nothing, and timing it costs next to nothing.
+constexpr double coldLaunch = 1e-3;
+
 /// Where a contiguous output lies in an arena.
 struct OutputPlace {
   size_t offset = 0; ///< of its first byte

@@ -40,8 +40,9 @@ std::vector<int> placeOf(const Space &space, const Configuration &configuration)
   for (const Space::Dimension &dimension : space.dimensions()) {
     // By size, in whatever order the values were declared.
     int below = 0;
+    int64_t own = configuration[dimension.name];
     for (int64_t value : dimension.values)
-      below += value < configuration[dimension.name];
+      below += value < own;
     place.push_back(below);
   }
   return place;

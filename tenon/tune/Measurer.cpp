@@ -97,12 +97,11 @@ Workers &Measurer::workers() {
   return *workers_;
 }
 
-/// Devices are told apart by their numbers: processes that number them differently (CUDA_VISIBLE_DEVICES) may measure on
-/// one at once, or wait for each other in vain.
 std::unique_ptr<Turn> Measurer::turn() const {
   if (options_.launch.target != Target::cuda)
     return nullptr;
-  return std::make_unique<Turn>("cuda-" + std::to_string(options_.launch.compile.device), options_.stop);
+  int ordinal = options_.launch.compile.device;
+  return std::make_unique<Turn>(turnOf(cudaProperties(ordinal), ordinal), options_.stop);
 }
 
 bool Measurer::comparesWithFirst() const {
@@ -155,7 +154,6 @@ Measurer::Traced &Measurer::trace(const Configuration &configuration) {
 std::string Measurer::programOf(const Configuration &configuration) { return trace(configuration).program; }
 
 void Measurer::compile(const std::vector<Configuration> &configurations) {
-  workers().forget(); // of the batch before
   std::vector<Traced *> batch;
   std::vector<const Job *> jobs;
   for (const Configuration &configuration : configurations)
@@ -169,6 +167,10 @@ void Measurer::compile(const std::vector<Configuration> &configurations) {
     batch[i]->compileSeconds = compiled[i].seconds;
   }
 }
+
+void Measurer::forget() { workers().forget(); }
+
+size_t Measurer::atOnce() { return 2 * workers().count(); }
 
 Verdict Measurer::verifyIn(const Job &job, const Problem &problem, std::vector<Tensor> *outputs, double *seconds) {
   return verify(problem, [&](const Arguments &arguments) {
@@ -207,7 +209,7 @@ Outcome Measurer::judge(const Traced &traced) {
       return Outcome::failed(Status::wrong, verdict.reason);
     Outcome outcome;
     // By the host's clock, launching a kernel on a device and waiting for it takes longer than many kernels do.
-    if (best_ > 0 && once > 10 * best_ && options_.launch.target != Target::cuda) {
+    if (best_ > 0 && once > std::max(10 * best_, coldLaunch) && options_.launch.target != Target::cuda) {
       // Not worth more of the budget: it is slow, however exactly one knows how slow.
       outcome.status = Status::measured;
       outcome.seconds = outcome.median = once;

@@ -21,6 +21,10 @@ public:
 
   /// Several at once; what fails is told by measure().
   void compile(const std::vector<Configuration> &configurations);
+  /// The code that was compiled so far.
+  void forget();
+  /// So many keep all workers busy.
+  size_t atOnce();
   Outcome measure(const Configuration &configuration);
   /// Times those that measure() found right, in turn.
   std::vector<Outcome> compare(const std::vector<Configuration> &configurations);

@@ -17,6 +17,7 @@ struct ModelFactors : model::GpuFactors {
   double instance = 1e-7;        ///< seconds that beginning an instance takes
   double serial = 0.3;           ///< the part of the shorter of memory and work that is not hidden behind the longer
   double again = 1;              ///< how often requested bytes go through L2
+  double mixed = 0.25;           ///< more that memory takes where a core reads and writes by turns
   double carried = 2;            ///< how often a carried tile goes through its cache in a step
   double half = 0.6, quarter = 0.3; ///< of the vector rate, with vectors of 256 and 128 bits
   double masked = 0.4;           ///< of that, where a tile hangs over an edge

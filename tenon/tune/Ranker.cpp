@@ -195,24 +195,26 @@ private:
       return;
     const model::Ceilings::Level &first = ceilings.levels[0], &second = ceilings.levels[1];
     double perCore = first.bytes / ceilings.processors;
+    bool loops = counts.loopIterations > 1;
     double carriedBytes = std::max(0.0, counts.liveTileBytes - counts.loopLoadBytes);
-    double carried =
-        counts.loopIterations > 1 ? factors_.carried * counts.instances * counts.loopIterations * carriedBytes : 0;
-    bool isClose = counts.loopIterations <= 1 && 2 * counts.liveTileBytes <= perCore;
-    const model::Ceilings::Level &holding = isClose ? first : second;
-    double tiles = factors_.again * counts.requestedBytes() / holding.readBytesPerSecond +
+    double carried = loops ? factors_.carried * counts.instances * counts.loopIterations * carriedBytes : 0;
+    double bytes = counts.requestedBytes(), touched = bytes / std::max(counts.instances, 1.0) + counts.liveTileBytes;
+    double spilled = loops ? 1 : std::clamp(2 * (touched / perCore - 1), 0.0, 1.0);
+    double tiles = (1 - spilled) * bytes / first.readBytesPerSecond +
+                   factors_.again * spilled * bytes / second.readBytesPerSecond +
                    carried / (carriedBytes <= perCore ? first : second).copyBytesPerSecond;
     tiles /= std::max(balance, 1e-6);
+    double turns = loops ? 0 : std::min(1.0, second.bytes / ceilings.processors / std::max(touched, 1.0));
     double memory = 0, launch = 0, work = tiles;
     const std::string &shared = ceilings.levels[ceilings.levels.size() - 2].name;
-    for (const Prediction::Term &term : prediction.terms)
+    for (Prediction::Term &term : prediction.terms)
       if (term.name == "memory")
-        memory = term.seconds;
+        memory = term.seconds *= 1 + factors_.mixed * turns * turns;
       else if (term.name == "launch")
         launch = term.seconds;
       else if (term.name != shared)
         work += term.seconds;
-    double overlap = counts.loopIterations > 1 ? 1 : 1 / (1 + counts.liveTileBytes / perCore);
+    double overlap = loops ? 1 : 1 / (1 + counts.liveTileBytes / perCore);
     prediction.seconds = launch + std::max(memory, work) + factors_.serial * (1 - overlap) * std::min(memory, work) +
                          factors_.instance * counts.instances / ceilings.processors;
     prediction.terms.push_back({"tiles", tiles});
@@ -282,23 +284,45 @@ void setFactors(Ranker &ranker, const ModelFactors &factors) {
 
 std::vector<ModelFactors::Named> ModelFactors::cpu() {
   using F = ModelFactors;
-  return {{"instance", &F::instance},         {"serial", &F::serial},
-          {"again", &F::again},               {"carried", &F::carried},
-          {"half", &F::half},                 {"quarter", &F::quarter},
-          {"masked", &F::masked},             {"special_half", &F::specialHalf},
-          {"special_quarter", &F::specialQuarter}, {"special_masked", &F::specialMasked}};
+  return {{"instance", &F::instance},
+          {"serial", &F::serial},
+          {"again", &F::again},
+          {"mixed", &F::mixed},
+          {"carried", &F::carried},
+          {"half", &F::half},
+          {"quarter", &F::quarter},
+          {"masked", &F::masked},
+          {"special_half", &F::specialHalf},
+          {"special_quarter", &F::specialQuarter},
+          {"special_masked", &F::specialMasked}};
 }
 
 std::vector<ModelFactors::Named> ModelFactors::gpu() {
   using F = ModelFactors;
-  return {{"crossed", &F::crossed}, {"pieces", &F::pieces}, {"plain", &F::plain},     {"lone", &F::lone},
-          {"load", &F::load},       {"latency", &F::latency}, {"straddling", &F::straddling},
-          {"by_threads", &F::byThreads}, {"uneven", &F::uneven}, {"narrow", &F::narrow}, {"slices", &F::slices},
+  return {{"crossed", &F::crossed},
+          {"pieces", &F::pieces},
+          {"plain", &F::plain},
+          {"lone", &F::lone},
+          {"load", &F::load},
+          {"latency", &F::latency},
+          {"straddling", &F::straddling},
+          {"by_threads", &F::byThreads},
+          {"uneven", &F::uneven},
+          {"narrow", &F::narrow},
+          {"slices", &F::slices},
           {"lag", &F::lag},
-          {"gather", &F::gather}, {"coupled", &F::coupled},
-          {"step", &F::step},       {"dependent", &F::dependent}, {"begin", &F::begin},
-          {"end", &F::end},         {"sharing", &F::sharing}, {"barrier", &F::barrier},
-          {"word", &F::word},       {"cluster", &F::cluster}};
+          {"gather", &F::gather},
+          {"coupled", &F::coupled},
+          {"step", &F::step},
+          {"dependent", &F::dependent},
+          {"begin", &F::begin},
+          {"end", &F::end},
+          {"sharing", &F::sharing},
+          {"barrier", &F::barrier},
+          {"turn", &F::turn},
+          {"alone", &F::alone},
+          {"word", &F::word},
+          {"cluster", &F::cluster}};
 }
 
 std::unique_ptr<Ranker> defaultRanker(const Kernel &kernel, const Space &space, const Arguments &arguments,

@@ -41,10 +41,12 @@ public:
 /// On a GPU, model/GpuCost.h has the formula. On the CPU, what the code generator makes of tiles is added to Cost.h's;
 /// the model's terms are for any code (the numbers are in ModelFactors.h):
 ///
-///     tiles    bytes that the instances request / bandwidth of L2, since operands of a dot are packed and rows of a
-///     tile
-///              gone over again; plus, for a tile that a loop carries, its bytes twice a step / bandwidth of the cache
-///              that holds it
+///     touched  what an instance without a loop goes over again: the bytes of its windows and of the tiles it keeps
+///     tiles    bytes that the instances request / bandwidth of L1 as long as `touched` fits it, and from half as much
+///              again on / bandwidth of L2; in a loop always of L2, since operands of a dot are packed; plus, for a
+///              tile that a loop carries, its bytes twice a step / bandwidth of the cache that holds it
+///     memory   without a loop, Cost.h's times 1 + `mixed` min(1, L2 / touched)^2: small tiles are read and written by
+///              turns, those beyond L2 read as a whole, then written
 ///     work     the operations' terms + tiles
 ///     seconds  launch + max(memory, work) + serial (1 - overlap) min(memory, work) + `instance` for each of a thread
 ///     overlap  1 in a loop, whose next loads run while this step is computed; else 1 / (1 + live tile bytes / L1): a

@@ -23,6 +23,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
+constexpr const char *asideSuffix = ".new"; // of what is being written
+
 /// A folder of records: <nanoseconds since 1970>-<host>-<process>-<count>.json, so that names sort by time.
 class RecordFiles final : public Database::Store {
 public:
@@ -36,6 +38,8 @@ public:
     writable_ = ::access(folder_.c_str(), W_OK) == 0;
     if (!writable_)
       warn_("new tuning results are not kept: '" + folder_ + "' cannot be written");
+    else
+      removeLeftovers();
   }
 
   bool add(const TuneRecord &record) override {
@@ -70,9 +74,23 @@ public:
   bool writable() const override { return writable_; }
 
 private:
+  /// Of processes that were killed while they wrote. Writing takes milliseconds; clocks of two machines may differ.
+  void removeLeftovers() const {
+    constexpr auto old = std::chrono::hours(24);
+    std::error_code error, ignored;
+    for (fs::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error)) {
+      std::string name = file->path().filename().string();
+      if (name.front() != '.' || !name.ends_with(asideSuffix))
+        continue;
+      fs::file_time_type written = fs::last_write_time(file->path(), ignored);
+      if (!ignored && fs::file_time_type::clock::now() - written > old)
+        fs::remove(file->path(), ignored);
+    }
+  }
+
   /// Complete or not at all, and on disk when it returns.
   void write(const std::string &name, const std::string &text) const {
-    std::string aside = folder_ + "/." + name + ".new", final = folder_ + "/" + name;
+    std::string aside = folder_ + "/." + name + asideSuffix, final = folder_ + "/" + name;
     int file = ::open(aside.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
     bool good = file >= 0;
     for (size_t at = 0; good && at < text.size();) {

@@ -47,16 +47,31 @@ const Option *findOption(std::string_view name) {
 
 //===--- Configuration --------------------------------------------------------------------------------------------===//
 
+const Configuration::Value *Configuration::find(std::string_view name) const {
+  for (const Value &value : values_)
+    if (value.first == name)
+      return &value;
+  return nullptr;
+}
+
 int64_t Configuration::operator[](std::string_view name) const {
-  auto found = values_.find(name);
-  if (found == values_.end())
+  const Value *found = find(name);
+  if (!found)
     throw Error("configuration '" + str() + "' has no '" + std::string(name) + "'");
   return found->second;
 }
 
 int64_t Configuration::get(std::string_view name, int64_t otherwise) const {
-  auto found = values_.find(name);
-  return found == values_.end() ? otherwise : found->second;
+  const Value *found = find(name);
+  return found ? found->second : otherwise;
+}
+
+void Configuration::set(std::string_view name, int64_t value) {
+  auto place = std::lower_bound(values_.begin(), values_.end(), name,
+                                [](const Value &one, std::string_view wanted) { return one.first < wanted; });
+  if (place == values_.end() || place->first != name)
+    place = values_.emplace(place, std::string(name), value);
+  place->second = value;
 }
 
 std::string Configuration::str() const {
@@ -81,7 +96,7 @@ Configuration Configuration::parse(std::string_view text) {
     }
     if (!good)
       throw Error("'" + std::string(item) + "' is no part of a configuration: write NAME=VALUE with a whole number");
-    configuration.values_[std::string(item.substr(0, equals))] = value;
+    configuration.set(item.substr(0, equals), value);
   }
   return configuration;
 }

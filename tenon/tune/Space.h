@@ -4,8 +4,10 @@
 #include "tenon/jit/Jit.h"
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// What the tuner may choose for a kernel, declared beside it:
@@ -24,13 +26,13 @@ namespace tenon {
 class Configuration {
 public:
   Configuration() = default;
-  Configuration(std::map<std::string, int64_t> values) : values_(values.begin(), values.end()) {}
+  Configuration(const std::map<std::string, int64_t> &values) : values_(values.begin(), values.end()) {}
 
   /// Throws Error when there is no such name.
   int64_t operator[](std::string_view name) const;
   int64_t get(std::string_view name, int64_t otherwise) const;
-  void set(const std::string &name, int64_t value) { values_[name] = value; }
-  const std::map<std::string, int64_t, std::less<>> &values() const { return values_; }
+  void set(std::string_view name, int64_t value);
+  std::map<std::string, int64_t> values() const { return {values_.begin(), values_.end()}; }
 
   /// "bk=32 bm=64": by name. parse() reads it.
   std::string str() const;
@@ -40,7 +42,10 @@ public:
   friend auto operator<=>(const Configuration &, const Configuration &) = default;
 
 private:
-  std::map<std::string, int64_t, std::less<>> values_;
+  using Value = std::pair<std::string, int64_t>;
+  const Value *find(std::string_view name) const;
+
+  std::vector<Value> values_; ///< by name; a handful, and looked up thousands of times
 };
 
 /// What a configuration holds on to at least, for refusing it before any code is generated. Zero: not known.

@@ -19,7 +19,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int schemaVersion = 1;
-constexpr int busyMilliseconds = 20000;
+
+/// SQLite's own waits grow to a tenth of a second, and whoever writes again and again is there before those that wait.
+int waitForOthers(void *, int tries) {
+  constexpr int most = 20'000; // milliseconds
+  if (tries >= most)
+    return 0;
+  ::usleep(1000);
+  return 1;
+}
 
 /// What a Tenon of today cannot do anything about, told apart from damage.
 struct NewerSchema : Error {
@@ -86,7 +94,7 @@ public:
     try {
       if (result != SQLITE_OK)
         throw Error("cannot open '" + path_ + "': " + sqlite3_errmsg(database_));
-      sqlite3_busy_timeout(database_, busyMilliseconds);
+      sqlite3_busy_handler(database_, waitForOthers, nullptr);
       prepare();
     } catch (...) {
       sqlite3_close(database_);

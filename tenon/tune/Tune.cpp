@@ -93,8 +93,7 @@ public:
       experience = tuning::experienceFrom(database_->related(key_.kernel, key_.target), key_);
     tuning::Strategy search(candidates_, strategy, std::move(experience));
     Measurer measurer(kernel_, space_, problem, options_);
-    size_t all = options_.policy == TunePolicy::quick ? options_.quickCount : configurations_.size();
-    progress_.candidates = std::min({strategy.most, all, configurations_.size()});
+    progress_.candidates = asked(configurations_.size());
     for (std::vector<size_t> batch; !mustStop() && !(batch = search.next()).empty();)
       measureBatch(measurer, search, batch);
     if (!measurer.idle())
@@ -103,6 +102,12 @@ public:
   }
 
 private:
+  /// How many of so many the policy asks for.
+  size_t asked(size_t valid) const {
+    size_t most = options_.maxConfigurations ? options_.maxConfigurations : valid;
+    return std::min({most, options_.policy == TunePolicy::quick ? options_.quickCount : valid, valid});
+  }
+
   void rank() {
     report_.combinations = space_.combinations();
     std::vector<Configuration> valid = space_.configurations(limitsOf(options_.launch), &report_.refusals);
@@ -110,8 +115,11 @@ private:
     const Ranker *ranker = options_.ranker;
     if (!ranker && !valid.empty()) {
       bool measures = options_.policy == TunePolicy::quick || options_.policy == TunePolicy::full;
-      if (measures && options_.launch.target == Target::cpu)
+      if (measures && options_.launch.target == Target::cpu) {
+        progress_.candidates = asked(valid.size());
+        tell("measuring this machine, unless that was done before");
         cpuCeilings({false, options_.launch.threads, ""}); // once a machine: from now on they are known
+      }
       ranker = (own = defaultRanker(kernel_, space_, arguments_, options_.launch)).get();
     }
     double least = std::numeric_limits<double>::infinity();
@@ -182,8 +190,17 @@ private:
   bool mustStop() {
     if (report_.stopped)
       return true;
-    report_.stopped = (options_.stop && options_.stop()) || secondsSince(start_) > options_.budgetSeconds;
+    report_.stopped =
+        (options_.stop && options_.stop()) || secondsSince(start_) + decisionSeconds() > options_.budgetSeconds;
     return report_.stopped;
+  }
+
+  /// What deciding will take: the best few again, and each further problem as long as the first candidate took, whose
+  /// reference had to be computed too.
+  double decisionSeconds() const {
+    if (firstSeconds_ == 0)
+      return 0;
+    return firstSeconds_ * static_cast<double>(options_.checks.size()) + 2 * finalists * options_.timingSeconds;
   }
 
   void tell(const std::string &doing) {
@@ -204,20 +221,29 @@ private:
         fresh.push_back(candidate);
     if (fresh.empty())
       return;
-    tell("compiling " + std::to_string(fresh.size()));
-    std::vector<Configuration> wanted;
-    for (size_t candidate : fresh)
-      wanted.push_back(configurations_[candidate]);
-    measurer.compile(wanted);
-    for (size_t candidate : fresh) {
-      if (mustStop())
-        return;
-      tell(configurations_[candidate].str());
-      Outcome outcome = measurer.measure(configurations_[candidate]);
-      keep(candidate, measurer.programOf(configurations_[candidate]), outcome);
-      known_[candidate] = outcome;
-      note(search, candidate, outcome, /*isKnown=*/false);
+    // No more at once than keeps the workers busy: what is compiled when the budget is spent was compiled in vain.
+    measurer.forget();
+    for (size_t begin = 0, end = 0; begin < fresh.size() && !mustStop(); begin = end) {
+      end = std::min(begin + measurer.atOnce(), fresh.size());
+      tell("compiling " + std::to_string(end - begin));
+      std::vector<Configuration> wanted;
+      for (size_t i = begin; i < end; ++i)
+        wanted.push_back(configurations_[fresh[i]]);
+      measurer.compile(wanted);
+      for (size_t i = begin; i < end && !mustStop(); ++i)
+        measure(measurer, search, fresh[i]);
     }
+  }
+
+  void measure(Measurer &measurer, tuning::Strategy &search, size_t candidate) {
+    tell(configurations_[candidate].str());
+    auto start = Clock::now();
+    Outcome outcome = measurer.measure(configurations_[candidate]);
+    if (outcome.measured() && firstSeconds_ == 0)
+      firstSeconds_ = secondsSince(start);
+    keep(candidate, measurer.programOf(configurations_[candidate]), outcome);
+    known_[candidate] = outcome;
+    note(search, candidate, outcome, /*isKnown=*/false);
   }
 
   void keep(size_t candidate, const std::string &program, const Outcome &outcome) {
@@ -259,18 +285,18 @@ private:
     std::stable_sort(best.begin(), best.end(), [](const auto &a, const auto &b) {
       return a.outcome.seconds < b.outcome.seconds;
     });
-    best.resize(std::min<size_t>(best.size(), 4));
+    best.resize(std::min<size_t>(best.size(), finalists));
     if (best.size() < 2)
       return;
     tell("comparing the best " + std::to_string(best.size()));
-    std::vector<Configuration> finalists;
+    std::vector<Configuration> again;
     for (const TuneReport::Tried &one : best)
-      finalists.push_back(one.configuration);
-    std::vector<Outcome> outcomes = measurer.compare(finalists);
+      again.push_back(one.configuration);
+    std::vector<Outcome> outcomes = measurer.compare(again);
     playedOff_ = !outcomes.empty();
     for (size_t i = 0; i < outcomes.size(); ++i) {
-      auto found = std::find(configurations_.begin(), configurations_.end(), finalists[i]);
-      keep(static_cast<size_t>(found - configurations_.begin()), measurer.programOf(finalists[i]), outcomes[i]);
+      auto found = std::find(configurations_.begin(), configurations_.end(), again[i]);
+      keep(static_cast<size_t>(found - configurations_.begin()), measurer.programOf(again[i]), outcomes[i]);
     }
   }
 
@@ -325,6 +351,8 @@ private:
     report_.elapsedSeconds = secondsSince(start_);
   }
 
+  static constexpr int finalists = 4;
+
   const Kernel &kernel_;
   const Space &space_;
   const Arguments &arguments_;
@@ -340,6 +368,7 @@ private:
   std::vector<TuneRecord> records_; ///< of this key and these programs, from earlier runs and this one
   TuneProgress progress_;
   TuneReport report_;
+  double firstSeconds_ = 0; ///< that running, judging and timing the first candidate took
   bool playedOff_ = false; ///< the times that decided are not those of report_.tried
 };
 

@@ -27,6 +27,10 @@ Turn::Turn(const std::string &name, const std::function<bool()> &stop) {
   }
 }
 
+std::string turnOf(const CudaProperties &device, int ordinal) {
+  return "cuda-" + (device.uuid.empty() ? std::to_string(ordinal) : device.uuid);
+}
+
 Turn::~Turn() {
   if (file_ >= 0)
     ::close(file_);

@@ -3,6 +3,8 @@
 // Internal to tune/: one process at a time measures on a device.
 #pragma once
 
+#include "tenon/runtime/Device.h"
+
 #include <functional>
 #include <string>
 
@@ -21,5 +23,9 @@ public:
 private:
   int file_ = -1;
 };
+
+/// The name of a CUDA device's turn: by its UUID, since processes may number devices differently
+/// (CUDA_VISIBLE_DEVICES).
+std::string turnOf(const CudaProperties &device, int ordinal);
 
 } // namespace tenon::tuning

@@ -279,7 +279,7 @@ private:
     turn_ = 0;
     if (target_ == Target::cuda)
       timing = timeOnDevice({&one}, copies, seconds, slow).front();
-    else if (slow == 0 || once <= slow)
+    else if (slow == 0 || once <= std::max(slow, coldLaunch))
       timing = timeOnHost({&one}, copies, seconds).front();
     for (size_t i = 0; i < std::min(turn_, copies.count()); ++i) {
       if (isDeterministic && firstDifferentByte(copies.bytes(i), left))

@@ -78,6 +78,7 @@ public:
   };
   /// Runs, compares and times a candidate. Throws Failure.
   Outcome examine(const Job &job, const ExamineRequest &request);
+  size_t count() const { return slots_.size(); }
   /// Lets go of everything compiled.
   void forget();
 

@@ -27,6 +27,9 @@ struct Problem {
   std::vector<size_t> outputs; ///< which arguments are written (an in-place argument is listed here and keeps its input)
   std::vector<size_t> inPlace; ///< the outputs whose initial content is an input: not poisoned
   Params params;
+  /// The same problem where parameters that decide what is computed (a bias, a causal mask, tf32) have other values;
+  /// null: there are none.
+  std::function<Problem(const Params &params)> withParams;
   /// Those that a CPU with so many threads wants otherwise, where speed matters: larger tiles. Null: none.
   std::function<Params(int threads)> cpuParams;
   /// Writes the outputs. `reference` gets every floating-point tensor widened to f64 (same shapes), `plain` the tensors as

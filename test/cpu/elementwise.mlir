@@ -87,3 +87,23 @@ func.func @strided(%x: !tile.view<1, f32>, %y: !tile.view<1, f32>, %i: index) at
   tile.store %a, %y[%i] : tensor<64xf32>, !tile.view<1, f32>
   return
 }
+
+// -----
+
+// The rest of a row in pieces that fill registers, here without a reduction.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.if
+// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c32
+// CHECK: llvm.store {{.*}} : vector<32xf32>
+// CHECK: llvm.store {{.*}} : vector<16xf32>
+// CHECK: llvm.store {{.*}} : vector<5xf32>
+// CHECK: } else {
+func.func @rest_of_a_row(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                         %y: !tile.view<1, f32> {tile.unit_stride = 0 : i64})
+    attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%c0] : !tile.view<1, f32> -> tensor<85xf32>
+  %n = arith.mulf %t, %t : tensor<85xf32>
+  tile.store %n, %y[%c0] : tensor<85xf32>, !tile.view<1, f32>
+  return
+}

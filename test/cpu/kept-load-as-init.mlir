@@ -6,7 +6,8 @@
 // CHECK-LABEL: func.func private @instance
 // CHECK: %[[X:.*]] = llvm.load %{{.*}} invariant {{.*}} -> !llvm.ptr
 // CHECK: llvm.load %[[X]] {{.*}} -> vector<32xf32>
-// CHECK: llvm.intr.masked.load %[[X]],
+// CHECK: %[[AT:.*]] = llvm.getelementptr %[[X]][
+// CHECK: llvm.intr.masked.load %[[AT]],
 // CHECK-NOT: llvm.load %[[X]] {{.*}} -> vector<32xf32>
 // CHECK: scf.for
 func.func @init(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %n: index) {

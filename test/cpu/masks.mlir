@@ -59,3 +59,26 @@ func.func @padding(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
   tile.store %t, %y[%i] : tensor<64xf32>, !tile.view<1, f32>
   return
 }
+
+// -----
+
+// What is masked out has the address of the last row and the last column: where a tile hangs over the end of the view no
+// memory may be mapped, and suppressing the fault takes a processor a thousand times as long as the access.
+// CHECK-LABEL: func.func private @instance
+// CHECK: } else {
+// CHECK: scf.for %[[ROW:.*]] = %c0 to %c8 step %c1 {
+// CHECK: %[[AT:.*]] = arith.addi %{{.*}}, %[[ROW]]
+// CHECK: arith.cmpi ult, %[[AT]]
+// CHECK: %[[LAST:.*]] = arith.subi %{{.*}}, %c1
+// CHECK: %[[INSIDE:.*]] = arith.minui %[[AT]], %[[LAST]]
+// CHECK: arith.muli %[[INSIDE]],
+// CHECK: arith.minsi %{{.*}}, %{{.*}} : index
+// CHECK: llvm.getelementptr
+func.func @hanging_over(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                        %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                        %i: index, %j: index) attributes {tile.no_overlap} {
+  %t = tile.load %x[%i, %j] : !tile.view<2, f32> -> tensor<8x32xf32>
+  %n = arith.negf %t : tensor<8x32xf32>
+  tile.store %n, %y[%i, %j] : tensor<8x32xf32>, !tile.view<2, f32>
+  return
+}

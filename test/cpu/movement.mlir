@@ -6,7 +6,8 @@
 // CHECK: tenon.scratch_bytes = 448
 // CHECK-LABEL: func.func private @instance
 // CHECK: scf.for %{{.*}} = %c0 to %c4 step %c1 {
-// CHECK: llvm.store {{.*}} : vector<24xf32>
+// CHECK: llvm.store {{.*}} : vector<16xf32>
+// CHECK: llvm.store {{.*}} : vector<8xf32>
 // CHECK: scf.for %{{.*}} = %c0 to %c6 step %c1 {
 // CHECK: llvm.load {{.*}} -> vector<16xf32>
 // CHECK: llvm.store {{.*}} : vector<16xf32>

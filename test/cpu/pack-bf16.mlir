@@ -14,7 +14,8 @@
 // CHECK-NOT: cvtne2ps2bf16
 // CHECK: } else {
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
-// CHECK: llvm.store %[[PACKED]]
+// CHECK: %[[PAIRED:.*]] = llvm.shufflevector %[[PACKED]]
+// CHECK: llvm.store %[[PAIRED]]
 func.func @sum(%x: !tile.view<1, bf16> {tile.unit_stride = 0 : i64},
                %y: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %i: index) attributes {tile.no_overlap} {
   %a = tile.load %x[%i] : !tile.view<1, bf16> -> tensor<256xbf16>

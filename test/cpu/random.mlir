@@ -5,9 +5,13 @@
 // is a multiple of 4. It is computed once, not lane by lane.
 // CHECK-LABEL: func.func private @instance
 // CHECK: %[[LOW:.*]] = arith.andi %{{.*}}, %c3_i64 : i64
-// CHECK: %[[INSTEP:.*]] = arith.cmpi eq, %[[LOW]], %c0_i64 : i64
+// CHECK: %[[WHOLE:.*]] = arith.cmpi eq, %[[LOW]], %c0_i64 : i64
+// CHECK: %[[STAYS:.*]] = arith.cmpi ule, %{{.*}}, %{{.*}} : i64
+// CHECK: %[[INSTEP:.*]] = arith.andi %[[WHOLE]], %[[STAYS]]
 // CHECK: scf.if %[[INSTEP]] -> (vector<32xi32>) {
-// CHECK-COUNT-19: arith.muli %{{.*}} : vector<8xi64>
+// CHECK: arith.muli %{{.*}} : vector<8xi64>
+// CHECK: arith.muli %{{.*}} : i64
+// CHECK-COUNT-17: arith.muli %{{.*}} : vector<8xi64>
 // CHECK-NOT: arith.muli
 // CHECK: llvm.shufflevector %{{.*}} [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]
 // CHECK: } else {
@@ -49,7 +53,7 @@ func.func @scattered(%y: !tile.view<1, i32> {tile.unit_stride = 0 : i64}, %seed:
 // CHECK-LABEL: func.func private @instance
 // CHECK: scf.for %{{.*}} = %c0 to %c256 step %c64 {
 // CHECK: %[[WORDS:.*]] = scf.if %{{.*}} -> (vector<64xi32>) {
-// CHECK-COUNT-19: arith.muli %{{.*}} : vector<16xi64>
+// CHECK-COUNT-18: arith.muli %{{.*}} : vector<16xi64>
 // CHECK: llvm.store %[[WORDS]]
 // CHECK: scf.for %{{.*}} = %c0 to %c256 step %c32
 // CHECK: arith.xori %{{.*}} : vector<32xi32>

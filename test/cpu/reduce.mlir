@@ -51,7 +51,7 @@ func.func @first(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.
 // Two reductions of one tile are one loop with two accumulators.
 // CHECK-LABEL: func.func private @instance
 // CHECK: scf.if
-// CHECK: %[[BOTH:.*]]:2 = scf.for %{{.*}} = %c0 to %c128 step %c32 iter_args(%[[S:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}) -> (vector<32xf32>, vector<32xf32>)
+// CHECK: %[[BOTH:.*]]:3 = scf.for %{{.*}} = %c0 to %c128 step %c32 iter_args(%[[S:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) -> (vector<32xf32>, vector<32xf32>, vector<16xi1>)
 // CHECK-COUNT-1: llvm.load
 // CHECK-DAG: arith.addf %[[S]]
 // CHECK-DAG: arith.maximumf %[[M]]
@@ -131,5 +131,36 @@ func.func @long_row_stored(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
     tile.yield %r : f32
   }
   tile.store %s, %y[%i, %zero] : tensor<1x1xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// What whole steps leave of a row (51 of 64 and more) is taken in pieces that fill registers, and each is added to the
+// first lanes of the same accumulators: across lanes they are combined once.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.if
+// CHECK: %[[WHOLE:.*]] = scf.for %{{.*}} = %c0 to %c576 step %c64
+// CHECK: %[[TWO:.*]] = llvm.load {{.*}} -> vector<32xf32>
+// CHECK-NEXT: vector.extract_strided_slice %[[WHOLE]] {offsets = [0], sizes = [32]
+// CHECK-NEXT: %[[MORE:.*]] = arith.addf %{{.*}}, %[[TWO]]
+// CHECK-NEXT: %[[TOTAL:.*]] = vector.insert_strided_slice %[[MORE]], %[[WHOLE]] {offsets = [0]
+// CHECK: llvm.load {{.*}} -> vector<16xf32>
+// CHECK: %[[TOTAL2:.*]] = vector.insert_strided_slice %{{.*}}, %[[TOTAL]]
+// CHECK: llvm.load {{.*}} -> vector<3xf32>
+// CHECK: %[[TOTAL3:.*]] = vector.insert_strided_slice %{{.*}}, %[[TOTAL2]]
+// CHECK-NEXT: vector.extract_strided_slice %[[TOTAL3]] {offsets = [0], sizes = [32]
+// CHECK-NOT: vector<{{(24|12|6|51|48)}}xf32>
+// CHECK: } else {
+func.func @rest_of_a_row(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, f32>)
+    attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%c0] : !tile.view<1, f32> -> tensor<627xf32>
+  %s = tile.reduce %t dim 0 : (tensor<627xf32>) -> tensor<1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %s, %y[%c0] : tensor<1xf32>, !tile.view<1, f32>
   return
 }

@@ -3,7 +3,7 @@
 // RUN: %lower %s | FileCheck %s
 
 // CHECK-LABEL: func.func private @instance
-// CHECK: math.exp %{{.*}} {tile.relaxed}
+// CHECK: math.exp %{{.*}} {tile.coarse, tile.relaxed}
 // CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
 // CHECK: arith.divf %{{.*}}, %[[SCALED]] : f32
 // CHECK-NOT: arith.divf %{{.*}} : vector
@@ -67,7 +67,7 @@ func.func @exact(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
 // A sum that a loop carries: what is added is marked, what the sum is scaled by is not.
 // CHECK-LABEL: func.func private @instance
 // CHECK: scf.for
-// CHECK: math.exp2 %{{.*}} {tile.relaxed} : vector
+// CHECK: math.exp2 %{{.*}} {tile.coarse, tile.relaxed} : vector
 // CHECK: math.exp2 %{{[^{]*}} : vector
 func.func @decaying(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
                     %y: !tile.view<2, bf16> {tile.unit_stride = 1 : i64}, %n: index) attributes {tile.no_overlap} {
@@ -122,7 +122,7 @@ func.func @growing(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 // CHECK-LABEL: func.func private @instance
 // CHECK: %[[PRODUCT:.*]] = arith.mulf %{{.*}} fastmath<contract> : vector<32xf32>
 // CHECK: %[[ARGUMENT:.*]] = arith.subf %[[PRODUCT]], %{{.*}} fastmath<contract> : vector<32xf32>
-// CHECK: math.exp2 %[[ARGUMENT]] {tile.relaxed}
+// CHECK: math.exp2 %[[ARGUMENT]] {tile.coarse, tile.relaxed}
 func.func @temperature(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
                        %y: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %s: f32, %m: f32, %i: index)
     attributes {tile.no_overlap} {
@@ -142,7 +142,7 @@ func.func @temperature(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
 // The argument is also stored, in f32: that is the product rounded, and then the difference.
 // CHECK-LABEL: func.func private @instance
 // CHECK-NOT: fastmath<contract>
-// CHECK: math.exp2 %{{.*}} {tile.relaxed}
+// CHECK: math.exp2 %{{.*}} {tile.coarse, tile.relaxed}
 // CHECK-NOT: fastmath<contract>
 // CHECK: return
 func.func @temperature_and_argument(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
@@ -157,6 +157,30 @@ func.func @temperature_and_argument(%x: !tile.view<1, f32> {tile.unit_stride = 0
   tile.store %argument, %z[%i] : tensor<64xf32>, !tile.view<1, f32>
   %e = math.exp2 %argument : tensor<64xf32>
   %r = tile.cast %e : tensor<64xf32> -> tensor<64xbf16>
+  tile.store %r, %y[%i] : tensor<64xbf16>, !tile.view<1, bf16>
+  return
+}
+
+// -----
+
+// Seen as f16 by one and as bf16 by another: not coarse. A quotient that only bf16 sees may be a product with a reciprocal,
+// where that is no infinity: not where the divisor may be a subnormal number.
+// CHECK-LABEL: func.func private @instance
+// CHECK: math.exp %{{.*}} {tile.relaxed}
+// CHECK: arith.divf %{{.*}} fastmath<arcp> {tile.coarse, tile.relaxed} : vector
+// CHECK: arith.divf %{{[0-9]+}}, %{{[0-9]+}} {tile.coarse, tile.relaxed} : vector
+func.func @two_grains(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                      %y: !tile.view<1, bf16> {tile.unit_stride = 0 : i64},
+                      %z: !tile.view<1, f16> {tile.unit_stride = 0 : i64}, %i: index) attributes {tile.no_overlap} {
+  %t = tile.load %x[%i] : !tile.view<1, f32> -> tensor<64xf32>
+  %e = math.exp %t : tensor<64xf32>
+  %h = tile.cast %e : tensor<64xf32> -> tensor<64xf16>
+  tile.store %h, %z[%i] : tensor<64xf16>, !tile.view<1, f16>
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %more = arith.addf %t, %one : tensor<64xf32>
+  %q = arith.divf %e, %more : tensor<64xf32>
+  %p = arith.divf %q, %t : tensor<64xf32>
+  %r = tile.cast %p : tensor<64xf32> -> tensor<64xbf16>
   tile.store %r, %y[%i] : tensor<64xbf16>, !tile.view<1, bf16>
   return
 }

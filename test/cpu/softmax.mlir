@@ -9,7 +9,7 @@
 // The maximum of each row: lanes first, then across them.
 // CHECK: scf.if
 // CHECK-NEXT: scf.for %{{.*}} = %c0 to %c4 step %c1 {
-// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32 iter_args(%[[M:.*]] = %{{.*}}) -> (vector<32xf32>)
+// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32 iter_args(%[[M:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) -> (vector<32xf32>, vector<16xi1>)
 // CHECK: %[[X:.*]] = llvm.load {{.*}} -> vector<32xf32>
 // CHECK: arith.maximumf %[[M]], %[[X]]
 // CHECK: arith.maximumf %{{.*}} : vector<16xf32>
@@ -18,7 +18,8 @@
 // CHECK: arith.maximumf %{{.*}} : vector<4xf32>
 // CHECK: vector.shuffle %{{.*}} [1, 2, 3, 0] : vector<4xf32>, vector<4xf32>
 // CHECK: %[[BOTH:.*]] = arith.maximumf %{{.*}} : vector<4xf32>
-// CHECK: %[[ONE:.*]] = vector.extract %[[BOTH]][0]
+// CHECK: %[[LARGEST:.*]] = vector.extract %[[BOTH]][0]
+// CHECK: %[[ONE:.*]] = arith.select %{{.*}}, %[[LARGEST]]
 // CHECK: llvm.store %[[ONE]], %{{.*}} : f32
 
 // exp and its sum are one loop: the row's maximum comes from outside it.

@@ -189,4 +189,165 @@ TEST(CpuMemory, RandomBitsOfOtherCounters) {
   }
 }
 
+/// A quotient with one divisor is the quotient, bit for bit, whatever is divided by what: a number of the launch, then
+/// each row's largest.
+TEST(CpuMemory, QuotientsByOneDivisorAreExact) {
+  const Kernel scaled("scaled(x, y, d, cols=256)", [](View x, View y, Scalar d, Param cols) {
+    Index i = grid(cdiv(x.size(0), cols));
+    y.store({i * cols}, x.load({i * cols}, {cols}) / d);
+  });
+  const Kernel rows("by_largest(x, y, cols=128)", [](View x, View y, Param cols) {
+    Index i = grid(x.size(0));
+    Tile t = x.load({i, 0}, {1, cols});
+    y.store({i, 0}, t / max(t, 1));
+  });
+  constexpr int64_t n = 1 << 16;
+  Tensor x = Tensor::empty(f32, {n}), y = Tensor::zeros(f32, {n});
+  auto *from = static_cast<float *>(x.data());
+  uint64_t state = 1;
+  for (int64_t i = 0; i < n; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    auto bits = static_cast<uint32_t>(state >> 32);
+    if (i % 1024 >= 256) // most vectors have nothing but ordinary numbers, signs among them
+      bits = (bits & 0x807fffff) | (100 + bits % 50) << 23;
+    std::memcpy(from + i, &bits, 4);
+  }
+  from[3000] = -0.0f, from[5000] = std::numeric_limits<float>::infinity(), from[7000] = NAN;
+  auto same = [](float a, float b) { return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, 4) == 0; };
+  auto *to = static_cast<const float *>(y.data());
+  for (const char *isa : {"native", "avx2", "baseline"}) {
+    LaunchOptions options;
+    options.compile.isa = isa;
+    for (float d : {3.0f, -0.9f, 1.99999988f, 1e-30f, 1e30f, 0x1p-140f, 0.0f, INFINITY, NAN}) {
+      launch(scaled, {x, y, static_cast<double>(d)}, options);
+      for (int64_t i = 0; i < n; ++i)
+        ASSERT_TRUE(same(to[i], from[i] / d)) << isa << ": " << from[i] << " / " << d << " is not " << to[i];
+    }
+    launch(rows, {x.reshape({n / 128, 128}), y.reshape({n / 128, 128})}, options);
+    for (int64_t row = 0; row < n / 128; ++row) {
+      float largest = -INFINITY;
+      for (int64_t i = row * 128; i < row * 128 + 128; ++i)
+        largest = std::isnan(from[i]) || std::isnan(largest) ? NAN : std::max(largest, from[i]);
+      for (int64_t i = row * 128; i < row * 128 + 128; ++i)
+        ASSERT_TRUE(same(to[i], from[i] / largest))
+            << isa << ": " << from[i] << " / " << largest << " is not " << to[i];
+    }
+  }
+}
+
+/// Quotients that only bf16 sees, some with an approximate reciprocal: of subnormal numbers, of zeros and infinities,
+/// by square roots of them, in whole registers and in what is left of a row.
+TEST(CpuMemory, CoarseQuotientsOfSpecialNumbers) {
+  const Kernel quotients("quotients(x, d, y, cols=256)", [](View x, View d, View y, Param cols) {
+    Index i = grid(x.size(0));
+    Tile a = x.load({i, 0}, {1, cols}), b = d.load({i, 0}, {1, cols});
+    y.store({3 * i, 0}, (a / b).to(y.dtype()));
+    y.store({3 * i + 1, 0}, (a / sqrt(b)).to(y.dtype()));
+    y.store({3 * i + 2, 0}, (a / (1 + b)).to(y.dtype()));
+  });
+  const std::vector<float> some = {0.0f,    1.0f,     3.0f,     0x1p-130f, 0x1p-127f, 0x1p-149f, 0x1p-60f,
+                                   0x1p60f, 0x1p126f, 0x1p127f, INFINITY,  NAN,       0.7f,      1e-20f};
+  auto count = static_cast<int64_t>(some.size());
+  for (int64_t cols : {64, 200, 7})
+    for (const char *isa : {"native", "avx2", "baseline"}) {
+      Tensor x = Tensor::zeros(f32, {count, cols}), d = Tensor::zeros(f32, {count, cols}),
+             y = Tensor::zeros(bf16, {3 * count, cols});
+      for (int64_t row = 0; row < count; ++row)
+        for (int64_t col = 0; col < cols; ++col) {
+          x.set({row, col}, some[static_cast<size_t>(row)]);
+          d.set({row, col}, some[static_cast<size_t>(col % count)]);
+        }
+      LaunchOptions options;
+      options.compile.isa = isa;
+      options.params = {{"cols", cols}};
+      launch(quotients, {x, d, y}, options);
+      for (int64_t row = 0; row < 3 * count; ++row)
+        for (int64_t col = 0; col < cols; ++col) {
+          float a = some[static_cast<size_t>(row / 3)], b = some[static_cast<size_t>(col % count)];
+          float divisor = row % 3 == 0 ? b : row % 3 == 1 ? std::sqrt(b) : 1 + b;
+          auto exact = static_cast<double>(a / divisor), got = y.get({row, col});
+          if (std::isnan(exact) || std::isinf(exact) || exact == 0)
+            EXPECT_TRUE(std::isnan(exact) ? std::isnan(got) : got == exact)
+                << isa << ": " << a << " / " << divisor << " is not " << got;
+          else
+            EXPECT_LE(std::abs(got - exact), 0x1.1p-8 * std::abs(exact) + 0x1p-133)
+                << isa << ": " << a << " / " << divisor << " is not " << got;
+        }
+    }
+}
+
+/// Rows of counters in whole blocks, on both sides of where the blocks' numbers outgrow 32 bits.
+TEST(CpuMemory, RandomBitsAcrossTheUpperHalf) {
+  const Kernel bits("far(y, seed, first, cols=64)", [](View y, Index seed, Index first, Param cols) {
+    Index i = grid(cdiv(y.size(0), cols));
+    y.store({i * cols}, random_bits(seed, iota(i64, {cols}, 0) + (i * cols + first)));
+  });
+  for (int64_t first : {int64_t(0x3ffffff00), int64_t(0x3fffffff0), int64_t(0x400000000), int64_t(0x7fffffffc)}) {
+    Tensor y = Tensor::zeros(u32, {640});
+    launch(bits, {y, 12345, first});
+    for (int64_t i = 0; i < 640; ++i)
+      ASSERT_EQ(static_cast<uint32_t>(y.getInt({i})), zoo::randomWord(12345, static_cast<uint64_t>(first + i)))
+          << first << " + " << i;
+  }
+}
+
+/// One NaN anywhere in a row is its largest and its smallest element, and zeros have signs.
+TEST(CpuMemory, ExtremesOfRowsSeeEveryNan) {
+  const Kernel extremes("extremes(x, most, least, cols)", [](View x, View most, View least, Param cols) {
+    Index i = grid(x.size(0));
+    Tile t = x.load({i, 0}, {1, cols}).to(f32);
+    most.store({i, 0}, max(t, 1));
+    least.store({i, 0}, min(t, 1));
+  });
+  for (DType dtype : {f32, bf16})
+    for (int64_t cols : {64, 128, 200, 1024, 1100}) {
+      Tensor x = Tensor::empty(dtype, {cols + 2, cols}), most = Tensor::zeros(f32, {cols + 2, 1});
+      Tensor least = Tensor::zeros(f32, {cols + 2, 1});
+      x.fill(-1);
+      for (int64_t row = 0; row < cols; ++row) { // of either sign
+        x.set({row, (row + 5) % cols}, 7);
+        x.set({row, row}, row % 2 ? NAN : -NAN);
+      }
+      for (int64_t col = 0; col < cols; ++col) {
+        x.set({cols, col}, -0.0);
+        x.set({cols + 1, col}, 0.0);
+      }
+      x.set({cols, cols / 2}, 0.0);
+      x.set({cols + 1, cols / 2}, -0.0);
+      for (const char *isa : {"native", "avx2", "baseline"}) {
+        LaunchOptions options;
+        options.params = {{"cols", cols}};
+        options.compile.isa = isa;
+        launch(extremes, {x, most, least}, options);
+        for (int64_t row = 0; row < cols; ++row)
+          ASSERT_TRUE(std::isnan(most.get({row, 0})) && std::isnan(least.get({row, 0})))
+              << isa << ", " << row << " of " << cols;
+        EXPECT_FALSE(std::signbit(most.get({cols, 0}))) << isa;
+        EXPECT_TRUE(std::signbit(least.get({cols + 1, 0}))) << isa;
+      }
+    }
+}
+
+/// Lanes in pairs: what comes out stands where it came in, from rows that end anywhere, beside a vector that all rows
+/// share.
+TEST(CpuMemory, PairsOfBf16KeepTheirPlaces) {
+  const Kernel gated("gated(x, g, y, rows=2, cols=96)", [](View x, View g, View y, Param rows, Param cols) {
+    auto [i, j] = grid(cdiv(x.size(0), rows), cdiv(x.size(1), cols));
+    Tile t = x.load({i * rows, j * cols}, {rows, cols}).to(f32), w = g.load({j * cols}, {cols}).to(f32);
+    y.store({i * rows, j * cols}, (t * w + 1).to(bf16));
+  });
+  for (int64_t cols : {96, 192, 100, 31, 97}) {
+    Tensor x = Tensor::empty(bf16, {7, cols}), g = Tensor::empty(bf16, {cols}), y = Tensor::zeros(bf16, {7, cols});
+    for (int64_t col = 0; col < cols; ++col) {
+      g.set({col}, static_cast<double>(col % 5));
+      for (int64_t row = 0; row < 7; ++row)
+        x.set({row, col}, static_cast<double>((row * 13 + col) % 50));
+    }
+    launch(gated, {x, g, y});
+    for (int64_t row = 0; row < 7; ++row)
+      for (int64_t col = 0; col < cols; ++col)
+        ASSERT_EQ(y.get({row, col}), static_cast<double>((row * 13 + col) % 50 * (col % 5) + 1)) << row << ", " << col;
+  }
+}
+
 } // namespace

@@ -183,6 +183,29 @@ TEST_P(Reductions, UserDefinedCombine) {
   }
 }
 
+// Rows that are whole vectors, and some whole vectors and every kind of rest; the last combination has no neutral
+// element.
+TEST_P(Reductions, RowsOfManyLengths) {
+  for (int64_t n : {2, 3, 5, 9, 15, 17, 24, 31, 33, 40, 47, 48, 51, 63, 79, 83, 127, 527, 560, 575, 1008}) {
+    Tensor x = Tensor::empty(i32, {1, n});
+    for (int64_t i = 0; i < n; ++i)
+      x.setInt({0, i}, i * 37 % 1009 - 500);
+    Tensor y = compute(GetParam(), x, i32, 4, 1, [=](const std::vector<Tile> &in) -> std::vector<Tile> {
+      return {sum(in[0], 0), max(in[0].to(f32), 0).to(i32), argmin(in[0], 0).to(i32),
+              reduce(in[0], 0, [](Tile a, Tile b) { return where(abs(a) >= abs(b), abs(a), abs(b)); })};
+    });
+    int64_t total = 0, largest = INT32_MIN, least = 0, farthest = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t value = x.getInt({0, i});
+      total += value;
+      largest = std::max(largest, value);
+      least = value < x.getInt({0, least}) ? i : least;
+      farthest = std::max(farthest, std::abs(value));
+    }
+    EXPECT_EQ(intsOf(y), (std::vector<int64_t>{total, largest, least, farthest})) << n;
+  }
+}
+
 // Mean and variance of one pass (Welford), over three tiles at once.
 TEST_P(Reductions, SeveralTiles) {
   Tensor x = Tensor::empty(f32, {1, count});

@@ -199,9 +199,6 @@ TEST(PingPong, Declined) {
   options = inTurns(small);
   options.compile.without = "warpgroups";
   declined(options, "no dot reads what the tensor memory accelerator loads");
-  options = inTurns(small);
-  options.compile.shareTail = true;
-  declined(options, "all blocks share the last program instances");
   Problem odd = product(129, 131, 133); // rows that begin anywhere
   expectParts(remarksOf(zoo::matmul, odd.arguments, withParamsOf(odd, inTurns(small))),
               {"warpgroups do not take turns (no ping-pong): "});

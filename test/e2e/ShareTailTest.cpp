@@ -84,6 +84,26 @@ TEST(ShareTail, Integers) {
     EXPECT_EQ(runSquares(m, n, k, together), runSquares(m, n, k, alone)) << m << " x " << n << " x " << k;
 }
 
+/// Warpgroups that take instances in turns take pieces in turns.
+TEST(ShareTail, InTurns) {
+  LaunchOptions turns = sharing({{"bm", 64}, {"bn", 64}, {"bk", 64}});
+  turns.compile.warps = 8;
+  turns.compile.pingPong = true;
+  LaunchOptions alone = turns;
+  alone.compile.shareTail = false;
+  for (auto [m, n, k] : {std::array<int64_t, 3>{64, 128, 1280}, {256, 250, 1536}, {192, 64, 1280}, {320, 64, 64}})
+    for (int seed : {1, 2}) {
+      SimulatorSeed set(seed);
+      EXPECT_EQ(runSquares(m, n, k, turns), runSquares(m, n, k, alone)) << m << " x " << n << " x " << k;
+    }
+  const zoo::Entry &entry = zoo::find("gated_mlp");
+  Problem problem = entry.makeProblem(std::vector<int64_t>{136, 72, 640}, bf16, 3);
+  turns.params = small;
+  expectRight(problem, entry.kernel, turns);
+  expectParts(remarksOf(entry.kernel, problem.arguments, withParamsOf(problem, turns)), {"in turns (ping-pong)"});
+  expectRight(product(200, 72, 1000), zoo::matmul, turns);
+}
+
 /// The result does not depend on who is last.
 TEST(ShareTail, ThreadsInAnyOrder) {
   Problem problem = product(128, 64, 1280);

@@ -108,6 +108,51 @@ func.func @relaxed_gelu(%x: f32) -> f32 {
   return %y : f32
 }
 
+// The sigmoid, where a small error does not matter: a power, a reciprocal, and nothing is left of how it was written.
+// CHECK-LABEL: @relaxed_sigmoid
+// CHECK-NOT: absf
+// CHECK: %[[P:.*]] = math.fma
+// CHECK: %[[E:.*]] = nvidia.approx ex2 %[[P]] {nvidia.flush}
+// CHECK: %[[D:.*]] = arith.addf %[[E]]
+// CHECK: %[[R:.*]] = nvidia.approx rcp %[[D]] {nvidia.flush}
+// CHECK: %[[S:.*]] = arith.mulf %[[R]]
+// CHECK-NOT: select
+// CHECK: return %[[S]]
+func.func @relaxed_sigmoid(%x: f32) -> f32 {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %m = math.absf %x : f32
+  %n = arith.negf %m : f32
+  %e = math.exp %n {nvidia.relaxed} : f32
+  %d = arith.addf %e, %one : f32
+  %c = arith.cmpf oge, %x, %zero : f32
+  %t = arith.select %c, %one, %e : f32
+  %s = arith.divf %t, %d {nvidia.relaxed} : f32
+  return %s : f32
+}
+
+// Not where it does, and not another quotient of the same parts.
+// CHECK-LABEL: @sigmoid
+// CHECK: arith.select
+// CHECK: arith.divf
+// CHECK: arith.select
+// CHECK: arith.divf
+func.func @sigmoid(%x: f32, %y: f32) -> (f32, f32) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %m = math.absf %x : f32
+  %n = arith.negf %m : f32
+  %e = math.exp %n : f32
+  %d = arith.addf %e, %one : f32
+  %c = arith.cmpf oge, %x, %zero : f32
+  %t = arith.select %c, %one, %e : f32
+  %s = arith.divf %t, %d : f32
+  %o = arith.cmpf oge, %y, %zero : f32
+  %u = arith.select %o, %one, %e : f32
+  %q = arith.divf %u, %d {nvidia.relaxed} : f32
+  return %s, %q : f32, f32
+}
+
 // Quotients that may be a little off share the divisor's reciprocal, which is scaled where it may be infinite.
 // CHECK-LABEL: @shared_reciprocal
 // CHECK: %[[SCALE:.*]] = arith.select

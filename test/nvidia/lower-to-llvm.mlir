@@ -56,6 +56,8 @@ func.func @barriers(%p: i64) attributes {nvidia.threads = 64 : i64} {
 // CHECK-LABEL: llvm.func @units(%arg0: i64, %arg1: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>})
 // CHECK: %[[MAP:.*]] = llvm.ptrtoint %arg1 : !llvm.ptr to i64
 // CHECK: llvm.inline_asm {{.*}} "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3}], [$4];", "r,l,r,r,r,~{memory}" %{{.*}}, %[[MAP]]
+// CHECK: %[[FIRST:.*]] = llvm.inline_asm {{.*}} "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;", "=l"
+// CHECK: llvm.inline_asm {{.*}}complete_tx::bytes.L2::cache_hint [$0], [$1, {$2, $3}], [$4], $5;", "r,l,r,r,r,l,~{memory}" {{.*}}%[[FIRST]]
 // CHECK: llvm.inline_asm {{.*}} "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [$0, {$1, $2}];", "l,r,r,~{memory}" %[[MAP]]
 // CHECK: llvm.inline_asm {{.*}} "mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,~{memory}"
 // The upper bits of an address are the rank of its block in the cluster, and no part of a descriptor.
@@ -70,6 +72,7 @@ func.func @units(%d: i64) attributes {nvidia.threads = 128 : i64, nvidia.tensor_
   %true = arith.constant true
   %map = nvidia.tensor_map 0
   nvidia.tma_load %c, %map[%c, %c], %c
+  nvidia.tma_load %c, %map[%c, %c], %c once
   nvidia.tma_prefetch %map[%c, %c]
   nvidia.mbarrier_arrive cluster %c
   %x:4 = nvidia.wgmma bf16 bf16 8 [%f, %f, %f, %f], (%d), %d, %true {trans_b} : i64 : f32

@@ -107,6 +107,8 @@ func.func @bulk(%s: i32, %x: i32, %y: i32, %b: i32, %m: i16) {
   nvidia.tma_load %s, %map[%x, %y], %b {group = 1 : i32, window = array<i64: 0, 4096>}
   // CHECK: nvidia.tma_load %{{.*}}, %[[MAP]][%{{.*}}], %{{.*}} multicast %{{.*}}
   nvidia.tma_load %s, %map[%x], %b multicast %m
+  // CHECK: nvidia.tma_load %{{.*}}, %[[MAP]][%{{.*}}], %{{.*}} multicast %{{.*}} once
+  nvidia.tma_load %s, %map[%x], %b multicast %m once
   // CHECK: nvidia.tma_prefetch %[[MAP]][%{{.*}}, %{{.*}}]
   nvidia.tma_prefetch %map[%x, %y]
   // CHECK: nvidia.tma_store %[[MAP]][%{{.*}}, %{{.*}}, %{{.*}}], %{{.*}} {window = array<i64: 0, 128>}

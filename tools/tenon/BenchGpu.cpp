@@ -471,6 +471,8 @@ Command addBenchGpu(CLI::App &bench) {
   return [request] {
     if (!request->probe.empty())
       return probe(*request);
+    if (!request->tilings.empty() && request->suite != "matmul")
+      throw Error("--tiling is one of a product: say --suite matmul");
     return request->suite == "matmul" ? benchMatmul(*request) : GpuBench(*request).run();
   };
 }

@@ -85,14 +85,14 @@ public:
       : request_(request), seconds_(request.seconds > 0 ? request.seconds : 240),
         report_("bench gpu", request.json, 0) {
     std::regex wanted = wantedCases(request);
+    std::vector<Tiling> tilings;
+    for (const std::string &text : request.tilings)
+      tilings.push_back(parseTiling(text));
     describeGpuRun(report_, request_, seconds_);
     cases_ = matmulCases(request.quick);
     std::erase_if(cases_, [&](const MatmulCase &one) { return !std::regex_search(one.name(), wanted); });
     if (cases_.empty())
       throw Error("no case matches '" + request.cases + "'");
-    std::vector<Tiling> tilings;
-    for (const std::string &text : request.tilings)
-      tilings.push_back(parseTiling(text));
     for (MatmulCase &one : cases_)
       one.tilings = tilings.empty() ? one.tilings : tilings;
     for (MatmulCase &one : cases_)

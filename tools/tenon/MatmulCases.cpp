@@ -29,8 +29,8 @@ Tiling tile(int64_t bm, int64_t bn, int64_t bk, int warps, int stages = 0, int c
 }
 
 /// Two warpgroups that take tiles in turns.
-Tiling inTurns(int64_t bm, int64_t bn, int64_t bk) {
-  Tiling tiling = tile(bm, bn, bk, 8);
+Tiling inTurns(int64_t bm, int64_t bn, int64_t bk, int stages = 0) {
+  Tiling tiling = tile(bm, bn, bk, 8, stages);
   tiling.pingPong = 1;
   return tiling;
 }
@@ -40,7 +40,7 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
   std::vector<Tiling> tilings;
   if (one.work == Work::gated) // two accumulators
     tilings = {tile(128, 128, bk, 8), tile(128, 128, bk, 8, 3), tile(128, 128, bk, 8, 0, 2), tile(256, 64, bk, 8),
-               tile(64, 128, bk, 4), tile(64, 64, bk, 4)};
+               tile(64, 128, bk, 4),  tile(64, 64, bk, 4),      inTurns(128, 96, bk, 4),     inTurns(128, 80, bk, 5)};
   else if (one.work == Work::biasGelu) // few: the model takes every tile of the epilogue for alive at once
     tilings = {tile(128, 256, bk, 8), tile(128, 256, bk, 8, 3), tile(256, 128, bk, 8)};
   else if (sizeOf(one.dtype) == 1) // sums of a tile of K are kept beside the accumulators
@@ -78,11 +78,15 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
     int64_t bn = tiling.params.at("bn");
     // Boxes and registers of what is no power of two; sums of f8 are what counts beside.
     double partlyFilled = bn & (bn - 1) && sizeOf(one.dtype) > 1 && !tiling.pingPong ? 1.05 : 1;
-    // Three slots are enough where many tiles follow each other; the first ones are there sooner with more.
-    auto area = static_cast<double>(tiling.params.at("bm") * bn);
-    bool follows = !tiling.pingPong && static_cast<double>(one.m * one.n) > 4 * multiprocessors * area;
+    // Three slots are enough where many steps follow each other; the first ones are there sooner with more.
+    auto volume = static_cast<double>(tiling.params.at("bm") * bn * tiling.params.at("bk"));
+    constexpr double many = 512; // of a block
+    bool follows = !tiling.pingPong && one.flops() / 2 > many * multiprocessors * volume;
     double depth = follows == (tiling.stages == 3) ? 1 : 1.01;
-    order.emplace_back(predictedSeconds(one, tiling) * partlyFilled * depth, std::move(tiling));
+    // The model counts the sigmoid as it is written, not the five instructions that are made of it, and in turns
+    // most of those are hidden.
+    double hidden = one.work == Work::gated && tiling.pingPong ? 0.94 : 1;
+    order.emplace_back(predictedSeconds(one, tiling) * partlyFilled * depth * hidden, std::move(tiling));
   }
   std::stable_sort(order.begin(), order.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
   tilings.clear();

@@ -32,7 +32,6 @@ model::GpuFactors factorsOfTheLists() {
   factors.uneven = factors.slices = 1;
   factors.straddling = factors.byThreads = 1.9;
   factors.sharing = 6e-6;
-  factors.alone = 1.045;
   return factors;
 }
 

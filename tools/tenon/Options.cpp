@@ -110,7 +110,10 @@ void addProblemOptions(CLI::App &app, Request &request) {
 }
 
 void addIsaOption(CLI::App &app, Request &request) {
-  app.add_option("--isa", request.isa, "Instruction set: native, avx512, avx2 or baseline")
+  app.add_option("--isa", request.isa,
+                 "Instruction set: native (the best there is), avx512, avx512-dot (without AMX), avx2, baseline, or "
+                 "amx-emulated "
+                 "(AMX's code on any processor, for tests)")
       ->capture_default_str()
       ->type_name("ISA");
 }
@@ -164,7 +167,15 @@ void addExamples(CLI::App &app, const std::vector<std::string> &commands) {
   app.footer("\nExamples:\n  " + joined(commands, "\n  "));
 }
 
-Problem Case::problem(const Request &request) const { return entry->makeProblem(shape, dtype, request.seed); }
+Problem Case::problem(const Request &request) const {
+  Problem problem = entry->makeProblem(shape, dtype, request.seed);
+  Params given; // what is wrong with one of them, launchOptionsOf() says
+  for (const std::string &text : request.params)
+    if (size_t equals = text.find('='); equals != std::string::npos)
+      if (auto value = parseInteger(std::string_view(text).substr(equals + 1)))
+        given[text.substr(0, equals)] = *value;
+  return given.empty() || !problem.withParams ? problem : problem.withParams(given);
+}
 
 std::string Case::label() const { return fmt::format("{} {} {}", entry->name, shapeText(shape), nameOf(dtype)); }
 
@@ -229,6 +240,7 @@ LaunchOptions launchOptionsOf(const Request &request, const Case &one, const Pro
   options.compile.shareTail = request.shareTail;
   options.compile.pingPong = request.pingPong;
   options.compile.without = request.without;
+  checkCompileOptions(options.target, options.compile);
   std::vector<std::string> known;
   for (const KernelParameter &parameter : one.entry->kernel.parameters())
     if (parameter.kind == ParameterKind::param)

@@ -66,6 +66,10 @@ Command addRoofline(CLI::App &app) {
       ->type_name("N");
   command->add_option("--stages", request->stages, "GPU: slots of asynchronous loads in loops around a dot; 0: chosen")
       ->type_name("N");
+  command->add_option("--split", request->split, "GPU: program instances that share a loop which only adds up")
+      ->type_name("N");
+  command->add_flag("--share-tail", request->shareTail, "GPU: the last program instances are made by all blocks");
+  command->add_flag("--ping-pong", request->pingPong, "GPU: two warpgroups of a block take program instances in turns");
   command->add_option("--seconds", request->seconds, "Time for measuring the kernel")
       ->check(CLI::Range(0.0, 3600.0).description(""))
       ->capture_default_str()

@@ -65,7 +65,8 @@ std::string progressText(const TuneProgress &progress) {
   std::string best = progress.bestSeconds > 0
                          ? fmt::format("best {} ({})", secondsText(progress.bestSeconds), progress.best.str())
                          : "none yet";
-  return fmt::format("{} failed, {}, {:.0f} s left; {}", progress.failed, best, progress.leftSeconds, progress.doing);
+  // On a narrow terminal the end is cut off: how it goes comes before what it is about.
+  return fmt::format("{} failed, {:.0f} s left, {}; {}", progress.failed, progress.leftSeconds, best, progress.doing);
 }
 
 std::string refusalsText(const Space::Refusals &refusals) {
@@ -255,6 +256,21 @@ double parseBudget(const std::string &text) {
   return value * scale;
 }
 
+/// Only what two warpgroups can take in turns: with other blocks the compiler goes without (pingPongBlock()).
+static void takeTurns(Space &space, const zoo::Entry &entry) {
+  constexpr int64_t warps = 8, threads = 128, registers = 192; // of a warpgroup, and that its part of a tile may have
+  const auto &dimensions = space.dimensions();
+  auto has = [&](std::string_view name) {
+    return std::any_of(dimensions.begin(), dimensions.end(), [&](const auto &one) { return one.name == name; });
+  };
+  if (!has("bm") || !has("bn"))
+    throw Error(fmt::format("--ping-pong is for products, and {} is none", entry.name));
+  space.fix("warps", warps);
+  space.option("pingpong", {1});
+  space.require("tiles that one warpgroup cannot hold",
+                [](const Configuration &c) { return c["bm"] * c["bn"] <= threads * registers; });
+}
+
 Space spaceFor(const TuneRequest &request, const Case &one, const Problem &problem, const LaunchOptions &launch) {
   Space space = zoo::spaceOf(*one.entry, problem, launch.target);
   for (const std::string &text : request.params) {
@@ -265,11 +281,15 @@ Space spaceFor(const TuneRequest &request, const Case &one, const Problem &probl
     space.fix("threads", request.threads);
   if (request.isa != "native")
     space.fix("vector_bits", request.isa == "baseline" ? 128 : request.isa == "avx2" ? 256 : 512);
-  for (auto [name, value] :
-       {std::pair("warps", request.warps), {"cluster", request.cluster}, {"stages", request.stages},
-        {"split", request.split}, {"tail", int(request.shareTail)}, {"pingpong", int(request.pingPong)}})
+  for (auto [name, value] : {std::pair("warps", request.warps),
+                             {"cluster", request.cluster},
+                             {"stages", request.stages},
+                             {"split", request.split},
+                             {"tail", int(request.shareTail)}})
     if (value)
       space.fix(name, value);
+  if (request.pingPong)
+    takeTurns(space, *one.entry);
   return space;
 }
 

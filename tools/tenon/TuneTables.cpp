@@ -180,6 +180,7 @@ int measureTable(const TuneRequest &request) {
       for (size_t i = at; i < std::min(at + batchSize, open.size()); ++i)
         batch.push_back(configurations[open[i]]);
       progress.show(batch.front().str());
+      measurer.forget(); // of the batch before
       measurer.compile(batch);
       for (const Configuration &configuration : batch) {
         auto row = std::find_if(table.rows.begin(), table.rows.end(),
@@ -243,10 +244,17 @@ LoadedTable loadTable(const std::string &file) {
   options.threads = table.threads;
   options.target = *target == Target::cuda ? Target::sim : *target; // nothing runs here
   loaded.space = std::make_unique<Space>(zoo::spaceOf(entry, loaded.problem, options.target));
-  const Space &space = *loaded.space;
-  for (const Space::Dimension &dimension : space.dimensions())
-    if (std::find(table.names.begin(), table.names.end(), dimension.name) == table.names.end())
+  Space &space = *loaded.space;
+  for (const Space::Dimension &dimension : std::vector(space.dimensions())) {
+    if (std::find(table.names.begin(), table.names.end(), dimension.name) != table.names.end())
+      continue;
+    // An option that is younger than the table: what was measured went without it.
+    if (!dimension.isOption || std::find(dimension.values.begin(), dimension.values.end(), 0) == dimension.values.end())
       throw Error(fmt::format("'{}' was measured for another space: it lacks '{}'", file, dimension.name));
+    space.fix(dimension.name, 0);
+    for (TuneTable::Row &row : table.rows)
+      row.configuration.set(dimension.name, 0);
+  }
 
   double start = processorSeconds();
   loaded.ranker = modelRanker(entry.kernel, space, loaded.problem.arguments, options, table.ceilings);

@@ -16,6 +16,7 @@
 #include "tenon/compiler/math/Functions.h"
 #include "tenon/compiler/math/MlirArithmetic.h"
 #include "tenon/compiler/math/Relaxed.h"
+#include "tenon/compiler/transform/Relaxable.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -61,14 +62,18 @@ bool hasFixedShape(Type type) {
   return !vector || !vector.isScalable();
 }
 
-/// The number, or as many of it as there are lanes.
-bool isConstant(Value value, double number) {
+/// A constant, or as many of it as there are lanes.
+std::optional<double> constantOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (op && op->getNumOperands() == 1 && op->getName().getStringRef() == "vector.splat")
     value = op->getOperand(0);
   llvm::APFloat found(0.0);
-  return matchPattern(value, m_ConstantFloat(&found)) && found.convertToDouble() == number;
+  if (!matchPattern(value, m_ConstantFloat(&found)))
+    return std::nullopt;
+  return found.convertToDouble();
 }
+
+bool isConstant(Value value, double number) { return constantOf(value) == number; }
 
 /// The product by which a value is halved, if that is its only use; null else.
 arith::MulFOp halvingOf(Value value) {
@@ -77,6 +82,18 @@ arith::MulFOp halvingOf(Value value) {
   auto product = dyn_cast<arith::MulFOp>(*value.user_begin());
   return product && (isConstant(product.getLhs(), 0.5) || isConstant(product.getRhs(), 0.5)) ? product : nullptr;
 }
+
+/// x and s where the value is s x with a positive constant s, as GELU's argument of erf is; else the value and 1.
+std::pair<Value, float> takeScale(Value value) {
+  if (auto product = value.getDefiningOp<arith::MulFOp>())
+    for (auto [x, other] :
+         {std::pair(product.getLhs(), product.getRhs()), std::pair(product.getRhs(), product.getLhs())})
+      if (std::optional<double> number = constantOf(other); number && *number >= 0x1p-10 && *number <= 0x1p10)
+        return {x, static_cast<float>(*number)};
+  return {value, 1};
+}
+
+math::Grain grainOf(Operation *relaxed) { return relaxed->hasAttr(coarseAttr) ? math::Grain::bf16 : math::Grain::f16; }
 
 /// 1 + erf(x) and 1 + tanh(x) of f32, or half of it, where nothing else wants the function's value: null if the op is no
 /// such sum.
@@ -90,9 +107,17 @@ Value expandSum(ImplicitLocOpBuilder &b, arith::AddFOp sum, bool halved) {
     MlirArithmetic arithmetic(b, value.getType());
     MlirArithmetic::Value<float> x{function->getOperand(0)};
     bool isErf = isa<::mlir::math::ErfOp>(function);
-    if (sum->hasAttr(tile::relaxedAttr))
-      return isErf ? math::relaxedOnePlusErf(arithmetic, x, halved).value
-                   : math::relaxedOnePlusTanh(arithmetic, x, halved).value;
+    if (sum->hasAttr(tile::relaxedAttr)) {
+      math::Grain grain = grainOf(sum);
+      if (isErf) {
+        auto [unscaled, scale] = takeScale(x.value);
+        return math::relaxedOnePlusErf(arithmetic, MlirArithmetic::Value<float>{unscaled}, halved, grain, scale).value;
+      }
+      Value quotient = math::relaxedOnePlusTanh(arithmetic, x, halved, grain).value;
+      if (grain == math::Grain::bf16) // as RelaxPrecision does with quotients of the program's own
+        quotient.getDefiningOp<arith::DivFOp>().setFastmath(arith::FastMathFlags::arcp);
+      return quotient;
+    }
     return isErf ? math::onePlusErf(arithmetic, x, halved).value : math::onePlusTanh(arithmetic, x, halved).value;
   }
   return {};
@@ -169,7 +194,9 @@ Value expandMathOp(ImplicitLocOpBuilder &b, Operation *op) {
   if (element.isF32() && op->hasAttr(tile::relaxedAttr) && (*function == Function::Exp || *function == Function::Exp2)) {
     MlirArithmetic arithmetic(b, type);
     MlirArithmetic::Value<float> argument{x};
-    return (*function == Function::Exp ? math::relaxedExp(arithmetic, argument) : math::relaxedExp2(arithmetic, argument))
+    math::Grain grain = grainOf(op);
+    return (*function == Function::Exp ? math::relaxedExp(arithmetic, argument, grain)
+                                       : math::relaxedExp2(arithmetic, argument, grain))
         .value;
   }
   if (element.isF32() && *function == Function::Exp && op->hasAttr(tile::nonPositiveAttr)) {

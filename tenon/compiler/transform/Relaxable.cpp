@@ -84,7 +84,7 @@ bool Relaxable::carries(Value value, Operation *user, bool isScaled) {
   return llvm::TypeSwitch<Operation *, bool>(user)
       .Case<tile::CastOp>([&](auto cast) {
         auto element = llvm::dyn_cast<FloatType>(getElementTypeOrSelf(cast.getType()));
-        return element && (element.getWidth() <= 16 || reaches(cast, isScaled));
+        return element && (element.getFPMantissaWidth() <= bits_ || reaches(cast, isScaled));
       })
       .Case<arith::MulFOp, arith::DivFOp, arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, math::AbsFOp,
             math::SqrtOp, math::RsqrtOp>([&](auto op) { return reaches(op, /*isScaled=*/true); })
@@ -98,8 +98,7 @@ bool Relaxable::carries(Value value, Operation *user, bool isScaled) {
         bool isEquality = predicate == OEQ || predicate == ONE || predicate == UEQ || predicate == UNE;
         return throughLoops_ && isEquality && (isZero(compare.getLhs()) || isZero(compare.getRhs()));
       })
-      .Case<scf::YieldOp>(
-          [&](auto yield) { return throughLoops_ && !isScaled && carriesThroughLoop(value, yield); })
+      .Case<scf::YieldOp>([&](auto yield) { return throughLoops_ && !isScaled && carriesThroughLoop(value, yield); })
       .Case<tile::ReduceOp>([&](auto reduce) {
         Operation *combiner = combinerOf(reduce);
         bool keeps = combiner && (llvm::isa<arith::MaximumFOp, arith::MinimumFOp>(combiner) ||

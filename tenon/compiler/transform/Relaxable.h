@@ -8,6 +8,11 @@
 
 namespace tenon {
 
+/// On what is marked relaxed: it is only ever seen rounded to bf16 or less, whose significand has 8 bits, where others
+/// may see the 11 of f16.
+inline constexpr llvm::StringLiteral coarseAttr = "tile.coarse";
+inline constexpr unsigned bitsOfF16 = 11, bitsOfBf16 = 8;
+
 /// Which values reach memory only after rounding to 16 bits or fewer, on ways that carry a relative error through
 /// unchanged, so that their computation may be less exact.
 ///
@@ -16,15 +21,18 @@ namespace tenon {
 ///     %q = arith.divf %e, broadcast(%s)       relaxable
 ///     %y = tile.cast %q : f32 -> bf16
 ///
-/// What carries a relative error: products, quotients, choosing, moving, sums of numbers that are known not to be negative
-/// (nothing cancels), whether a number is zero. What does not: differences, other comparisons, exponentials, stores of f32.
+/// What carries a relative error: products, quotients, choosing, moving, sums of numbers that are known not to be
+/// negative (nothing cancels), whether a number is zero. What does not: differences, other comparisons, exponentials,
+/// stores of f32.
 ///
-/// `throughLoops`: a sum that a loop carries is one too, where all that the loop does to it is scale it, by something that
-/// does not depend on it, and add (the running sum of attention). What it is scaled by is not relaxable: an error there would
-/// grow with each iteration.
+/// `throughLoops`: a sum that a loop carries is one too, where all that the loop does to it is scale it, by something
+/// that does not depend on it, and add (the running sum of attention). What it is scaled by is not relaxable: an error
+/// there would grow with each iteration.
+///
+/// `bits`: the longest significand that a value may be rounded to.
 class Relaxable {
 public:
-  explicit Relaxable(bool throughLoops = false) : throughLoops_(throughLoops) {}
+  explicit Relaxable(bool throughLoops = false, unsigned bits = bitsOfF16) : throughLoops_(throughLoops), bits_(bits) {}
 
   /// Whether every use of the value carries a relative error to a rounding and no further.
   bool operator()(mlir::Value value) { return reaches(value, /*isScaled=*/false); }
@@ -39,6 +47,7 @@ private:
   bool decideNonNegative(mlir::Value value);
 
   bool throughLoops_;
+  unsigned bits_;
   llvm::DenseMap<mlir::Value, bool> nonNegative_;
   llvm::SmallVector<mlir::Value> assumed_; ///< carried values that are taken not to be negative at the moment
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, bool> relaxable_;

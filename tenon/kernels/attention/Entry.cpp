@@ -25,6 +25,11 @@ Problem attentionProblem(const AttentionShape &shape, DType dtype, uint64_t seed
                     {"bn", block},
                     {"dim", std::max<int64_t>(roundUp(dim, 16), 16)},
                     {"causal", causal}};
+  problem.withParams = [shape, dtype, seed](const Params &params) {
+    AttentionShape other = shape;
+    other.causal = valueOr(params, "causal", shape.causal) != 0;
+    return attentionProblem(other, dtype, seed);
+  };
   problem.cpuParams = [queries = queries, keys = keys, dim = dim, causal = causal, all = batch * heads](int threads) {
     return attentionCpuTiles(queries, keys, dim, causal, all, threads);
   };

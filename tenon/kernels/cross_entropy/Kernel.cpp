@@ -26,16 +26,16 @@ struct Powers {
     top = finite * scale;
   }
 
-  Tile of(const Tile &x) const { return power(fma(x, scale, -top)); }
+  Tile of(const Tile &x) const { return exp2(exponent(x)); }
+  Tile exponent(const Tile &x) const { return fma(x, scale, -top); }
   /// Of a sum's own m, which is rounded as `top` was when it was added up.
-  Tile ofTop(const Tile &m) const { return power(m * scale - top); }
+  Tile ofTop(const Tile &m) const { return normalPower(m * scale - top); }
   /// ln 2^off.
   Tile rounding(const Tile &m) const { return fma(m, scale, -top) * -0.6931471805599453; }
 
-private:
-  // At least 2^-126: a smaller one is nothing beside the largest's, which is 1, and a normal number of f32 costs a GPU a
-  // single instruction.
-  static Tile power(const Tile &x) { return exp2(maximum(x, -126)); }
+  /// At least 2^-126: a smaller one is nothing beside the largest's, which is 1, and a normal number of f32 costs a GPU
+  /// a single instruction. A CPU has no need of it.
+  static Tile normalPower(const Tile &x) { return exp2(maximum(x, -126)); }
 };
 
 } // namespace
@@ -56,7 +56,7 @@ const Kernel crossEntropy("cross_entropy(logits, targets, loss, rows=1, cols=204
       Tile x = reshape(logits.load({i * rows, j}, {rows, cols}, -inf).to(compute), {rows, cols / slots / run, slots, run});
       Tile raised = maximum(m, max(max(x, 1), 3));
       Powers powers(raised);
-      s = s * powers.ofTop(m) + sum(sum(powers.of(x), 1), 3);
+      s = s * powers.ofTop(m) + sum(sum(Powers::normalPower(powers.exponent(x)), 1), 3);
       m = raised;
     }
     Tile largest = max(m, 2);
@@ -69,11 +69,11 @@ const Kernel crossEntropy("cross_entropy(logits, targets, loss, rows=1, cols=204
     for (Index j : range(0, vocabulary, cols)) {
       Tile x = logits.load({i * rows, j}, {rows, cols}, -inf).to(compute);
       Tile raised = maximum(m, max(x, 1));
-      Tile shift = where(raised == -inf, 0, raised);
-      s = s * exp(m - shift) + sum(exp(x - shift), 1);
+      Powers powers(raised);
+      s = s * powers.ofTop(m) + sum(powers.of(x), 1);
       m = raised;
     }
-    logSum = log(s);
+    logSum = log(s) + Powers(m).rounding(m);
   }
 
   // A target outside the vocabulary (-100 by custom) means that the row does not count.

@@ -16,6 +16,9 @@ Problem geluProblem(std::span<const int64_t> shape, DType dtype, uint64_t seed, 
   problem.outputs = {1};
   problem.params = rowTiles(shape[1], 4096);
   problem.params["tanh_form"] = tanhForm;
+  problem.withParams = [sizes = std::vector(shape.begin(), shape.end()), dtype, seed, tanhForm](const Params &params) {
+    return geluProblem(sizes, dtype, seed, valueOr(params, "tanh_form", tanhForm) != 0);
+  };
   setReferences(problem, dtype, [tanhForm](auto t, Arguments &a) { geluReference<decltype(t)>(a, tanhForm); });
   double elements = static_cast<double>(shape[0]) * shape[1];
   problem.flops = (tanhForm ? 9 : 5) * elements;

@@ -23,6 +23,17 @@ Problem matmulProblem(const MatmulShape &shape, DType dtype, uint64_t seed) {
   int64_t block = std::min(m, n) <= 64 ? 32 : 64;
   problem.params = {{"bm", block},         {"bn", block},           {"bk", block},
                     {"use_bias", useBias}, {"activation", activation}, {"tf32", tf32}};
+  problem.withParams = [shape, dtype, seed](const Params &params) {
+    MatmulShape other = shape;
+    auto read = [&](const char *name, int64_t otherwise) { return valueOr(params, name, otherwise); };
+    other.bias = read("use_bias", shape.bias) != 0;
+    int64_t activation = read("activation", shape.activation);
+    if (activation < Activation::none || activation > Activation::silu)
+      throw Error("activation=" + std::to_string(activation) + ": 0 is none, 1 ReLU, 2 GELU, 3 SiLU");
+    other.activation = static_cast<Activation>(activation);
+    other.tf32 = read("tf32", shape.tf32) != 0;
+    return matmulProblem(other, dtype, seed);
+  };
   problem.cpuParams = [m = m, n = n, k = k, dtype](int threads) { return matmulCpuTiles(m, n, k, dtype, threads); };
   setReferences(problem, dtype, [useBias = useBias, activation = activation, tf32 = tf32](auto t, Arguments &a) {
     bool isPlain = std::is_same_v<decltype(t), float>;

@@ -10,8 +10,12 @@ namespace {
 
 /// Tiles that whole warpgroups can multiply: 64 rows of them each, or 64 columns where there are few rows, in multiples
 /// of 64 and 8, with at most 128 sums a thread. What they cannot is computed in other ways, at half the speed.
-bool suitsWarpgroups(const Configuration &c, int64_t products) {
+/// Two that take tiles in turns have 192 each, and everything else as it was measured to be worth it.
+bool suitsWarpgroups(const Configuration &c, int64_t products, int64_t line) {
   int64_t rows = c["bm"], columns = c["bn"], groups = c["warps"] / 4;
+  if (c.get("pingpong", 0))
+    return c["warps"] == 8 && c["stages"] == 0 && c["cluster"] == 1 && c["bk"] == line && rows <= 128 &&
+           columns >= 128 && rows * columns <= 192 * 128;
   if (rows < 64)
     std::swap(rows, columns);
   if (rows % 64 || columns % 8 || c["warps"] % 4)
@@ -61,6 +65,9 @@ Space productSpace(const ProductSizes &sizes) {
     space.param("bm", useful({64, 128, 256}, m)).param("bn", widths(m, n));
     space.param("bk", useful({line / 2, line, 2 * line}, k));
     space.option("warps", {4, 8}).option("stages", {0, 3}).option("split", {1});
+    // Two warpgroups in turns: of one product, whose tiles' places need no search, by transfers.
+    if (mayShare && products == 1 && elementBytes == 2 && k % 8 == 0)
+      space.option("pingpong", {0, 1});
   }
   space.option("cluster", {1, 2, 4});
   space.footprint([=](const Configuration &c) {
@@ -70,14 +77,14 @@ Space productSpace(const ProductSizes &sizes) {
     // The ring of operands, and the result on its way out. Stages that are not said are as many as fit, two at least.
     auto stages = static_cast<double>(c["stages"] ? c["stages"] : 2);
     footprint.sharedBytes = stages * (bm + columns) * bk * bytes + bm * bn * static_cast<double>(resultBytes);
-    footprint.registerBytes = bm * columns * 4; // the accumulators
+    footprint.registerBytes = bm * columns * 4 * (c.get("pingpong", 0) ? 2 : 1); // the accumulators
     return footprint;
   });
   // First what refuses most, and soonest.
   space.require("few slots or a cluster for a loop that is shared",
                 [](const Configuration &c) { return c["split"] == 1 || (c["stages"] == 0 && c["cluster"] == 1); });
   space.require("tiles that the warpgroups cannot share",
-                [products](const Configuration &c) { return suitsWarpgroups(c, products); });
+                [products, line](const Configuration &c) { return suitsWarpgroups(c, products, line); });
   space.require("a loop shared by more than its steps",
                 [k](const Configuration &c) { return c["split"] == 1 || c["split"] * c["bk"] <= k; });
   space.require("two slots of half the shared memory", [=](const Configuration &c) {

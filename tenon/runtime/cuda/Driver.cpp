@@ -94,6 +94,7 @@ const char *loadAll(void *library, DriverApi &api) {
   symbols.required(api.cuGraphExecDestroy, "cuGraphExecDestroy");
   symbols.required(api.cuGraphDestroy, "cuGraphDestroy");
   symbols.required(api.cuGraphGetNodes, "cuGraphGetNodes");
+  symbols.optional(api.cuDeviceGetUuid, "cuDeviceGetUuid_v2");                        // CUDA 11.4
   symbols.optional(api.cuLaunchKernelEx, "cuLaunchKernelEx");                         // CUDA 11.8
   symbols.optional(api.cuFuncGetParamInfo, "cuFuncGetParamInfo");                     // CUDA 12.4
   symbols.optional(api.cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters"); // CUDA 11.8

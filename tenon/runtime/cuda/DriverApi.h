@@ -94,6 +94,10 @@ static_assert(sizeof(RawLaunchConfig) == 56 && offsetof(RawLaunchConfig, stream)
 /// The values of CU_LAUNCH_PARAM_END, _BUFFER_POINTER and _BUFFER_SIZE in the `extra` argument of a launch.
 constexpr uintptr_t launchParamEnd = 0, launchParamPointer = 1, launchParamSize = 2;
 
+struct Uuid {
+  unsigned char bytes[16];
+};
+
 struct DriverApi {
   Result (*cuInit)(unsigned flags);
   Result (*cuDriverGetVersion)(int *version);
@@ -103,6 +107,7 @@ struct DriverApi {
   Result (*cuDeviceGetCount)(int *count);
   Result (*cuDeviceGet)(DeviceNumber *device, int ordinal);
   Result (*cuDeviceGetName)(char *name, int length, DeviceNumber device);
+  Result (*cuDeviceGetUuid)(Uuid *uuid, DeviceNumber device); ///< null: not in this driver
   Result (*cuDeviceGetAttribute)(int *value, int attribute, DeviceNumber device);
   Result (*cuDeviceTotalMem)(size_t *bytes, DeviceNumber device);
   Result (*cuDevicePrimaryCtxRetain)(ContextHandle *context, DeviceNumber device);

@@ -444,6 +444,7 @@ TEST(MathSums, HalvesAreHalves) {
 /// The largest errors of the functions for results of 16 bits, relative to the exact result, where that is normal.
 struct RelaxedErrors {
   double exp = 0, exp2 = 0, erf = 0, erfTail = 0, tanh = 0;
+  double coarseExp = 0, coarseExp2 = 0, coarseErf = 0, coarseErfTail = 0, coarseTanh = 0; ///< for bf16
 
   void measure(float x) {
     HostArithmetic host;
@@ -460,10 +461,21 @@ struct RelaxedErrors {
     take(tanh, relaxedOnePlusTanh(host, x), 2 / (1 + std::exp(-2 * wide)));
     if (x > -9.19f)
       take(x > -3 ? erf : erfTail, relaxedOnePlusErf(host, x), std::erfc(-wide));
+    take(coarseExp, relaxedExp(host, x, Grain::bf16), std::exp(wide));
+    take(coarseExp2, relaxedExp2(host, x, Grain::bf16), std::exp2(wide));
+    take(coarseTanh, relaxedOnePlusTanh(host, x, false, Grain::bf16), 2 / (1 + std::exp(-2 * wide)));
+    if (x > -9.19f)
+      take(x > -3 ? coarseErf : coarseErfTail, relaxedOnePlusErf(host, x, false, Grain::bf16), std::erfc(-wide));
+    constexpr float scale = 0.70710678f; // GELU's
+    if (double scaled = wide * scale; scaled > -9.19)
+      take(scaled > -3 ? erf : erfTail, relaxedOnePlusErf(host, x, false, Grain::f16, scale), std::erfc(-scaled));
   }
   void join(const RelaxedErrors &other) {
     exp = std::max(exp, other.exp), exp2 = std::max(exp2, other.exp2), tanh = std::max(tanh, other.tanh);
     erf = std::max(erf, other.erf), erfTail = std::max(erfTail, other.erfTail);
+    coarseExp = std::max(coarseExp, other.coarseExp), coarseExp2 = std::max(coarseExp2, other.coarseExp2);
+    coarseErf = std::max(coarseErf, other.coarseErf), coarseErfTail = std::max(coarseErfTail, other.coarseErfTail);
+    coarseTanh = std::max(coarseTanh, other.coarseTanh);
   }
   void judge() const {
     std::printf("relaxed, relative: exp 2^%.2f, exp2 2^%.2f, 1 + erf 2^%.2f (2^%.2f below -3), 1 + tanh 2^%.2f\n",
@@ -473,6 +485,14 @@ struct RelaxedErrors {
     EXPECT_LE(erf, 0x1p-16);
     EXPECT_LE(erfTail, 0x1p-13);
     EXPECT_LE(tanh, 0x1p-17);
+    std::printf("for bf16, relative: exp 2^%.2f, exp2 2^%.2f, 1 + erf 2^%.2f (2^%.2f below -3), 1 + tanh 2^%.2f\n",
+                std::log2(coarseExp), std::log2(coarseExp2), std::log2(coarseErf), std::log2(coarseErfTail),
+                std::log2(coarseTanh));
+    EXPECT_LE(coarseExp, 0x1p-13);
+    EXPECT_LE(coarseExp2, 0x1p-13);
+    EXPECT_LE(coarseErf, 0x1p-13);
+    EXPECT_LE(coarseErfTail, 0x1p-12);
+    EXPECT_LE(coarseTanh, 0x1p-13);
   }
 };
 

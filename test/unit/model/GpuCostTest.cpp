@@ -130,6 +130,22 @@ TEST(GpuCost, SumsOfF8WantRegisters) {
   auto wide = [&](Precision precision) { return matrixSeconds(256, precision) / matrixSeconds(128, precision); };
   EXPECT_LT(wide(Precision::bf16), 1) << "an instruction of 256 columns reads less for each";
   EXPECT_GT(wide(Precision::f8), 1.01 * wide(Precision::bf16));
+  // 96 sums fit beside as many accumulators, 112 do not; and adding them hides what odd widths cost.
+  EXPECT_LT(matrixSeconds(224, Precision::bf16), matrixSeconds(192, Precision::bf16));
+  EXPECT_GT(matrixSeconds(224, Precision::f8), matrixSeconds(192, Precision::f8));
+  EXPECT_LT(matrixSeconds(192, Precision::f8) / matrixSeconds(128, Precision::f8),
+            matrixSeconds(192, Precision::bf16) / matrixSeconds(128, Precision::bf16));
+}
+
+TEST(GpuCost, TurnsPayWhereTheLoopIsShort) {
+  GpuShape together{8, 1, 3}, inTurns{8};
+  inTurns.pingPong = true;
+  auto gain = [&](double m, double n, double k) {
+    return seconds(product(m, n, k, 128, 256, 64), together) / seconds(product(m, n, k, 128, 192, 64), inTurns);
+  };
+  EXPECT_GT(gain(8192, 8192, 512), 1.02);
+  EXPECT_GT(gain(8192, 8192, 512), gain(8192, 8192, 2048));
+  EXPECT_LT(gain(4096, 4096, 4096), 1);
 }
 
 TEST(GpuCost, WarpgroupsThatCannotShareATileAreSlow) {

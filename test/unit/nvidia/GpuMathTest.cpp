@@ -115,6 +115,14 @@ void measureRelative(const char *name, const Function &ours, double (*exact)(dou
   EXPECT_LE(worst, allowed) << name;
 }
 
+/// -87.3: no normal f32 below, and an error of the smallest one counts.
+void measureRelaxedSigmoid(uint32_t step) {
+  auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  auto relaxed = [](GpuHost &a, float x) { return gpu::relaxedSigmoid(a, x); };
+  measureRelative("sigmoid", relaxed, sigmoid, -0x1p-30f, -87.3f, step, 0x1p-17);
+  measureRelative("sigmoid", relaxed, sigmoid, 0x1p-30f, 200, step, 0x1p-18);
+}
+
 /// -3: GELU is no normal f16 below; -9.19: erfc is no normal f32 below. Floats below 2^-30 are as 0.
 void measureRelaxedErf(uint32_t step) {
   auto onePlusErf = [](double x) { return std::erfc(-x); };
@@ -134,9 +142,28 @@ void measureRelaxedErf(uint32_t step) {
 }
 
 TEST(GpuMath, RelaxedErfIsGoodEnoughForSixteenBits) { measureRelaxedErf(1021); }
+TEST(GpuMath, RelaxedSigmoidIsGoodEnoughForSixteenBits) { measureRelaxedSigmoid(1021); }
+
+/// All of them, down to the subnormal results.
+TEST(GpuMath, RelaxedSigmoidOfEveryBf16) {
+  for (int ulps : {-2, 0, 2}) {
+    GpuHost host;
+    host.ulps = ulps;
+    for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+      float x = std::bit_cast<float>(bits << 16), ours = gpu::relaxedSigmoid(host, x);
+      if (std::isnan(x)) {
+        EXPECT_TRUE(std::isnan(ours));
+        continue;
+      }
+      double right = 1 / (1 + std::exp(-static_cast<double>(x)));
+      ASSERT_LE(std::abs(ours - right), std::max(0x1p-17 * right, 0x1p-149)) << x;
+    }
+  }
+}
 
 /// Every float: minutes.
 TEST(GpuMath, DISABLED_RelaxedErfIsGoodEnoughForSixteenBits) { measureRelaxedErf(1); }
+TEST(GpuMath, DISABLED_RelaxedSigmoidIsGoodEnoughForSixteenBits) { measureRelaxedSigmoid(1); }
 
 TEST(GpuMath, SpecialValues) {
   GpuHost a;

@@ -75,6 +75,7 @@ TEST_F(Cuda, Properties) {
   const CudaProperties &p = cudaProperties(0);
   EXPECT_EQ(p.name, "Fake H200");
   EXPECT_EQ(p.architecture(), "sm_90a");
+  EXPECT_EQ(p.uuid, "00102030405060708090a0b0c0d0e0f0");
   EXPECT_EQ(p.multiprocessors, 132);
   EXPECT_EQ(p.sharedBytesPerBlockOptin, 232448);
   EXPECT_NEAR(p.bytesPerSecond(), 4.9e12, 0.1e12);

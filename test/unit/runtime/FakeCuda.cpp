@@ -110,6 +110,18 @@ Result cuDeviceGetName(char *name, int length, int) {
   std::strncpy(name, "Fake H200", static_cast<size_t>(length));
   return ok;
 }
+/// As the driver's: CUDA_VISIBLE_DEVICES renumbers devices, and each stays what it is.
+Result cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
+  int physical = device;
+  if (const char *visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    std::stringstream list(visible);
+    for (std::string item; device >= 0 && std::getline(list, item, ','); --device)
+      physical = std::stoi(item);
+  }
+  for (int i = 0; i < 16; ++i)
+    uuid[i] = static_cast<unsigned char>(16 * i + physical);
+  return ok;
+}
 Result cuDeviceGetAttribute(int *value, int attribute, int) {
   static const std::map<int, int> values = {{1, 1024},   {8, 49152},    {12, 65536},    {13, 1980000}, {16, 132},
                                             {36, 3201000}, {37, 6144},  {38, 62914560}, {39, 2048},    {75, 9},

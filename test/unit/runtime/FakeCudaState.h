@@ -13,6 +13,8 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <sstream>
+#include <string>
 
 namespace {
 

@@ -4,12 +4,16 @@
 // of ours: where the configuration says so, a hook in the worker does the work instead.
 #include "tenon/base/Error.h"
 #include "tenon/tune/Tune.h"
+#include "tenon/tune/Turn.h"
 #include "tenon/tune/Worker.h"
 #include "tenon/verify/Values.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace tenon;
 
@@ -98,12 +102,41 @@ TEST_F(CudaTuning, TheModelRanksWithoutADatasheetToo) {
   EXPECT_EQ(report.valid, 6u);
 }
 
+// One process's cuda:0 may be another's cuda:1.
+TEST(CudaTurn, IsTheDevicesWhateverItsNumber) {
+  std::string first = tuning::turnOf(cudaProperties(0), 0), second = tuning::turnOf(cudaProperties(1), 1);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(first, "cuda-00102030405060708090a0b0c0d0e0f0");
+  int results[2];
+  ASSERT_EQ(::pipe(results), 0);
+  pid_t child = ::fork();
+  if (child == 0) { // a driver of its own
+    ::setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);
+    std::string program = "/proc/self/exe", pipe = std::to_string(results[1]);
+    ::execl(program.c_str(), program.c_str(), "turns", pipe.c_str(), nullptr);
+    ::_exit(1);
+  }
+  ::close(results[1]);
+  std::string said;
+  char buffer[256];
+  for (ssize_t count; (count = ::read(results[0], buffer, sizeof buffer)) > 0;)
+    said.append(buffer, static_cast<size_t>(count));
+  ::close(results[0]);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(said, second + " " + first);
+  EXPECT_EQ(tuning::turnOf(CudaProperties(), 3), "cuda-3"); // a driver that does not say
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   ::setenv("TENON_CUDA_DRIVER", TENON_FAKE_CUDA, 1);
   if (argc > 1 && std::string(argv[1]) == "tune-worker")
     return tuning::workerMain({{}, help});
+  if (argc > 2 && std::string(argv[1]) == "turns") {
+    std::string turns = tuning::turnOf(cudaProperties(0), 0) + " " + tuning::turnOf(cudaProperties(1), 1);
+    return ::write(std::stoi(argv[2]), turns.data(), turns.size()) == static_cast<ssize_t>(turns.size()) ? 0 : 1;
+  }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/base/Error.h"
-#include "tenon/tune/Database.h"
+#include "tenon/tune/DatabaseStore.h"
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,7 +42,9 @@ TuneRecord failureOf(const std::string &configuration, Outcome::Status status) {
   return record;
 }
 
-/// In SQLite, and with a file for each record.
+constexpr uint32_t nfs = 0x6969, ext4 = 0xef53; // f_type of statfs
+
+/// On a file system of this machine (SQLite), and on a network's (a file for each record).
 class Databases : public testing::TestWithParam<bool> {
 protected:
   void SetUp() override {
@@ -52,7 +59,7 @@ protected:
   Database::Options options(std::vector<std::string> *warnings = nullptr) const {
     Database::Options options;
     options.path = (folder_ / "sub" / "tuning.sqlite").string();
-    options.oneFilePerRecord = GetParam();
+    options.fileSystemType = [](const std::string &) { return GetParam() ? nfs : ext4; };
     options.warn = [warnings](const std::string &text) {
       if (warnings)
         warnings->push_back(text);
@@ -176,6 +183,69 @@ TEST_P(Databases, AKilledProcessLosesNothingThatWasAdded) {
   EXPECT_EQ(database.find(recordOf("", 1).key).size(), count + 1);
 }
 
+// Half of those that write are killed at any moment, the others go on: everybody finds all that was said to be kept,
+// nothing twice, and nothing that is half there.
+TEST_P(Databases, SomeOfManyAreKilled) {
+  constexpr int processes = 6, killed = 3, enough = 12;
+  struct Shared {
+    std::array<std::atomic<int>, processes> added;
+    std::atomic<bool> stop;
+  };
+  void *memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto *shared = new (memory) Shared{};
+  std::vector<pid_t> children;
+  for (int child = 0; child < processes; ++child) {
+    pid_t pid = ::fork();
+    if (pid == 0) {
+      try {
+        Database database(options());
+        while (!shared->stop) {
+          int i = shared->added[child];
+          if (!database.add(recordOf("bm=" + std::to_string(child) + " bn=" + std::to_string(i), 1e-3)))
+            ::_exit(1);
+          ++shared->added[child];
+          ::usleep(1000); // a candidate takes longer
+        }
+      } catch (const std::exception &error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    children.push_back(pid);
+  }
+  for (int child = 0; child < processes; ++child)
+    while (shared->added[child] < enough && ::waitpid(children[child], nullptr, WNOHANG) == 0)
+      ::usleep(1000);
+  for (int child = 0; child < killed; ++child) {
+    ::kill(children[child], SIGKILL);
+    ::waitpid(children[child], nullptr, 0);
+    ::usleep(20'000); // the others write meanwhile
+  }
+  shared->stop = true;
+  for (int child = killed; child < processes; ++child) {
+    int status = 0;
+    ::waitpid(children[child], &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  std::array<int, processes> found{};
+  Database database(options()); // a warning would be a failure: nothing is damaged
+  std::set<Configuration> distinct;
+  for (const TuneRecord &record : database.find(recordOf("", 1).key)) {
+    EXPECT_TRUE(distinct.insert(record.configuration).second) << record.configuration.str();
+    EXPECT_EQ(record.outcome.trials, 7);
+    ++found[record.configuration["bm"]];
+  }
+  for (int child = 0; child < processes; ++child) {
+    int added = shared->added[child];
+    EXPECT_GE(added, enough);
+    EXPECT_GE(found[child], added);
+    EXPECT_LE(found[child], added + (child < killed)); // kept, but not said any more
+  }
+  ::munmap(memory, sizeof(Shared));
+}
+
 TEST_P(Databases, ExportsAndImports) {
   Database database(options());
   database.add(recordOf("bm=64", 2e-3));
@@ -279,6 +349,50 @@ TEST_P(Databases, HalfAFileIsDamage) {
   database.find(recordOf("", 1).key);
   EXPECT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(database.add(recordOf("bm=1000", 1e-3)));
+}
+
+TEST_P(Databases, TheFileSystemDecides) {
+  std::string asked;
+  Database::Options where = options();
+  where.fileSystemType = [&](const std::string &folder) {
+    asked = folder;
+    return GetParam() ? nfs : ext4;
+  };
+  Database database(where);
+  database.add(recordOf("bm=64", 1e-3));
+  EXPECT_EQ(asked, (folder_ / "sub").string());
+  EXPECT_EQ(fs::exists(where.path), !GetParam()); // no lock is ever taken on a network's
+  EXPECT_EQ(fs::exists(where.path + ".records"), GetParam());
+  EXPECT_EQ(database.description(), GetParam() ? where.path + ".records" : where.path);
+}
+
+TEST(Database, NetworkFileSystemsAreKnown) {
+  for (uint32_t type : {0x6969u, 0x517bu, 0xff534d42u, 0xfe534d42u, 0x65735546u, 0x01021997u, 0x00c36400u, 0x0bd00bd0u,
+                        0x47504653u, 0x19830326u, 0x5346414fu, 0x7461636fu, 0x01161970u})
+    EXPECT_TRUE(tuning::isNetworkFileSystem(type)) << std::hex << type;
+  for (uint32_t local : {0u, ext4, 0x58465342u /*XFS*/, 0x9123683eu /*btrfs*/, 0x01021994u /*tmpfs*/,
+                         0x794c7630u /*overlay*/, 0x2fc12fc1u /*ZFS*/, 0xf2f52010u /*F2FS*/})
+    EXPECT_FALSE(tuning::isNetworkFileSystem(local)) << std::hex << local;
+}
+
+// A process that was killed while it wrote leaves a file that is no record: it is not read, and goes when it is old.
+TEST(Database, LeftoversGo) {
+  char name[] = "/tmp/tenon-database-XXXXXX";
+  fs::path folder = ::mkdtemp(name);
+  Database::Options options;
+  options.path = (folder / "tuning.sqlite").string();
+  options.fileSystemType = [](const std::string &) { return nfs; };
+  {
+    Database(options).add(recordOf("bm=64", 1e-3));
+  }
+  fs::path fresh = options.path + ".records/.1-host-1-0.json.new", old = options.path + ".records/.1-host-2-0.json.new";
+  for (const fs::path &file : {fresh, old})
+    std::ofstream(file) << "{\"kernel\": \"mat";
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(30));
+  EXPECT_EQ(Database(options).find(recordOf("", 1).key).size(), 1u);
+  EXPECT_TRUE(fs::exists(fresh)); // its writer may be at it
+  EXPECT_FALSE(fs::exists(old));
+  fs::remove_all(folder);
 }
 
 TEST(Database, APathThatCannotBeUsedIsDoneWithout) {

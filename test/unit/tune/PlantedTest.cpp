@@ -233,7 +233,7 @@ void expectEachToCostItselfAndNothingElse(TuneOptions::Judging judging, const ch
   EXPECT_EQ(report.failed, all.size() - 1);
   for (const auto &[fault, status, reason] : expected) {
     const Outcome &outcome = outcomeOf(report, fault);
-    EXPECT_EQ(nameOf(outcome.status), nameOf(status)) << outcome.reason;
+    EXPECT_EQ(nameOf(outcome.status), nameOf(status)) << "fault " << fault << ": " << outcome.reason;
     EXPECT_HAS(outcome.reason, reason);
   }
   if (std::find(all.begin(), all.end(), allocates50GB) != all.end())

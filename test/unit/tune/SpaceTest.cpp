@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tenon/tune/Space.h"
 #include "tenon/base/Error.h"
+#include "tenon/kernels/Problems.h"
 #include "tenon/kernels/Samples.h"
 #include "tenon/kernels/Spaces.h"
-#include "tenon/tune/Space.h"
+#include "tenon/tune/Tune.h"
 #include "tenon/verify/Values.h"
 
 #include <gtest/gtest.h>
@@ -155,6 +157,42 @@ TEST(ZooSpaces, WidthsMakeWholeRounds) {
     if (dimension.name == "bn")
       found = std::find(dimension.values.begin(), dimension.values.end(), 208) != dimension.values.end();
   EXPECT_TRUE(found);
+}
+
+/// Two warpgroups that take tiles in turns: where there are many tiles of one product of 16 bits, and the tensor memory
+/// accelerator loads them. The model chooses them where the loop is short.
+TEST(ZooSpaces, ProductsInTurns) {
+  const zoo::Entry &entry = zoo::find("linear");
+  auto problemOf = [](DType dtype, int64_t m, int64_t n, int64_t k) { // whose memory nobody touches
+    Problem problem;
+    problem.arguments = {Tensor::empty(dtype, {m, k}), Tensor::empty(dtype, {n, k}).transpose({1, 0}),
+                         Tensor::empty(zoo::productType(dtype), {0}), Tensor::empty(zoo::productType(dtype), {m, n})};
+    return problem;
+  };
+  auto hasTurns = [&](const Problem &problem) {
+    Space space = zoo::spaceOf(entry, problem, Target::sim);
+    for (const Space::Dimension &dimension : space.dimensions())
+      if (dimension.name == "pingpong")
+        return true;
+    return false;
+  };
+  EXPECT_TRUE(hasTurns(problemOf(bf16, 8192, 8192, 512)));
+  EXPECT_FALSE(hasTurns(problemOf(bf16, 8192, 8192, 129)));
+  EXPECT_FALSE(hasTurns(problemOf(f8e4m3, 8192, 8192, 512)));
+  EXPECT_FALSE(hasTurns(problemOf(bf16, 64, 8192, 512)));
+  EXPECT_FALSE(hasTurns(problemOf(bf16, 1024, 1024, 512)));
+
+  TuneOptions options;
+  options.policy = TunePolicy::off;
+  options.launch.target = Target::sim;
+  auto chosen = [&](int64_t m, int64_t n, int64_t k) {
+    Problem problem = problemOf(bf16, m, n, k);
+    return choose(entry.kernel, zoo::spaceOf(entry, problem, Target::sim), problem.arguments, options).configuration;
+  };
+  Configuration few = chosen(8192, 8192, 512), many = chosen(4096, 4096, 4096);
+  EXPECT_EQ(few["pingpong"], 1) << few.str();
+  EXPECT_EQ(few["bn"], 192) << few.str();
+  EXPECT_EQ(many["pingpong"], 0) << many.str();
 }
 
 /// The result of the reference on samples is what the samples of its result are.

@@ -9,10 +9,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <set>
+#include <thread>
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,6 +150,34 @@ TEST_F(Tuning, ALimitAndAStopKeepWhatWasFound) {
   } catch (const Error &error) {
     EXPECT_HAS(error.what(), "the budget was spent before anything was measured");
   }
+}
+
+// Deciding is part of the budget: the winner's check on another problem takes as long as judging the first candidate
+// did.
+TEST_F(Tuning, ABudgetIncludesTheDecision) {
+  constexpr auto reference = std::chrono::milliseconds(700);
+  void *shared =
+      ::mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); // with workers
+  auto *begun = new (shared) std::atomic<int>(0);
+  auto slowly = [&](Problem problem) {
+    problem.reference = [compute = problem.reference, reference, begun](Arguments &arguments) {
+      ++*begun;
+      std::this_thread::sleep_for(reference);
+      compute(arguments);
+    };
+    return problem;
+  };
+  Space many;
+  many.param("width", {16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256})
+      .param("unused", {1, 2, 3, 4, 5, 6});
+  options_.policy = TunePolicy::full;
+  options_.budgetSeconds = 2.5;
+  options_.checks = {slowly(scalingProblem(3))};
+  TuneReport report = tune(kernel_, many, slowly(problem_), options_);
+  EXPECT_TRUE(report.stopped);
+  EXPECT_GE(report.measured, 1u);
+  EXPECT_LE(begun->load(), 3); // as many as fit, the winner's among them
+  ::munmap(shared, sizeof(int));
 }
 
 TEST_F(Tuning, AKilledRunIsResumed) {

@@ -3,6 +3,7 @@
 
 #include "tenon/base/Error.h"
 #include "tenon/compiler/lower/ToLlvm.h"
+#include "tenon/compiler/target/cpu/ApproximateQuotients.h"
 #include "tenon/compiler/target/cpu/Entry.h"
 #include "tenon/compiler/target/cpu/HoistReductions.h"
 #include "tenon/compiler/target/cpu/KeepOperands.h"
@@ -132,6 +133,7 @@ void optimize(llvm::Module &module, const Isa &isa) {
   lower::optimizeLlvm(module, *machine, llvm::OptimizationLevel::O2);
   widenExtremes(module);
   rangeExtremes(module, isa);
+  approximateQuotients(module, isa);
 }
 
 namespace {

@@ -11,6 +11,39 @@ namespace tenon::cpu {
 
 unsigned preferredLanes(const Isa &isa) { return 2 * isa.vectorBytes / 4; }
 
+namespace {
+
+/// What is left of a row after whole steps, in pieces that fill registers: 2, 4, ... of them at a time, then the part
+/// of one that remains. Vectors of other lengths (three registers, say) are taken apart lane by lane wherever they are
+/// shuffled.
+SmallVector<int64_t, 4> piecesOf(int64_t rest, int64_t registerLanes) {
+  SmallVector<int64_t, 4> pieces;
+  while (rest >= registerLanes) {
+    pieces.push_back(llvm::bit_floor(static_cast<uint64_t>(rest)));
+    rest -= pieces.back();
+  }
+  if (rest)
+    pieces.push_back(rest);
+  return pieces;
+}
+
+} // namespace
+
+int64_t Nest::stepOf(int dim) const {
+  int64_t extent = group_.shape[dim];
+  if (dim != vectorDim_)
+    return 1;
+  return extent >= vectorLanes_ ? vectorLanes_ : piecesOf(extent, e_.isa().vectorBytes / 4).front();
+}
+
+void Nest::forPieces(int dim, llvm::function_ref<void(Value, unsigned)> body) {
+  int64_t extent = group_.shape[dim], step = stepOf(dim), at = extent / step * step;
+  for (int64_t lanes : piecesOf(extent - at, e_.isa().vectorBytes / 4)) {
+    body(e_.index(at), static_cast<unsigned>(lanes));
+    at += lanes;
+  }
+}
+
 //===--- The shape of the nest ------------------------------------------------------------------------------------===//
 
 void Nest::emit() {
@@ -31,6 +64,7 @@ void Nest::emit() {
                    : tile::RandomBitsOp();
   bool inFours = draws && vectorDim_ >= 0 && countsUp(draws.getCounter(), vectorDim_);
   vectorLanes_ = preferredLanes(e_.isa()) * (inFours || reducesLongRows() ? 2 : 1);
+  paired_ = pairsLanes();
   e_.prefetch().beginNest(b_.getInsertionBlock(), group_.shape, vectorDim_, vectorLanes_);
   Value inside = inBounds();
   if (Value holds = masksHold())
@@ -96,7 +130,7 @@ void Nest::emitDims(size_t position, Coords coords) {
   int dim = loopDims_[position];
   int64_t extent = group_.shape[dim];
   bool vectorized = dim == vectorDim_;
-  int64_t step = vectorized ? std::min<int64_t>(extent, vectorLanes_) : 1;
+  int64_t step = stepOf(dim);
   int64_t whole = extent / step * step;
   auto inner = [&](Value counter, unsigned lanes) {
     unsigned outerLanes = lanes_;
@@ -114,8 +148,7 @@ void Nest::emitDims(size_t position, Coords coords) {
       return {};
     });
   }
-  if (whole < extent)
-    inner(e_.index(whole), extent - whole);
+  forPieces(dim, inner);
 }
 
 SmallVector<Value> Nest::loop(int64_t begin, int64_t end, int64_t step, ArrayRef<Value> inits,
@@ -202,46 +235,48 @@ int64_t smallLanes(ArrayRef<Value> values) {
 
 } // namespace
 
+SmallVector<Value> Nest::cut(ArrayRef<Value> values, int64_t offset, int64_t size) {
+  SmallVector<Value> part;
+  for (Value value : values)
+    part.push_back(size == 1 ? b_.create<vector::ExtractOp>(value, offset).getResult()
+                             : b_.create<vector::ExtractStridedSliceOp>(value, offset, size, 1).getResult());
+  return part;
+}
+
+SmallVector<Value> Nest::combineInto(SmallVector<Value> totals, ArrayRef<Value> part) {
+  if (part.empty() || lanesOf(part[0]) == lanesOf(totals[0]))
+    return combineAll(totals, part);
+  int64_t lanes = std::max(1u, lanesOf(part[0]));
+  SmallVector<Value> combined = combineAll(cut(totals, 0, lanes), part);
+  for (auto [total, value] : llvm::zip(totals, combined))
+    total = lanes == 1 ? b_.create<vector::InsertOp>(value, total, 0).getResult()
+                       : b_.create<vector::InsertStridedSliceOp>(value, total, 0, 1).getResult();
+  return totals;
+}
+
 SmallVector<Value> Nest::horizontal(SmallVector<Value> values) {
   if (values.empty() || lanesOf(values[0]) == 0)
     return values;
-  SmallVector<Value> odd; // the last element, where a length does not halve
-  auto cut = [&](ArrayRef<Value> from, int64_t offset, int64_t size) {
-    SmallVector<Value> part;
-    for (Value value : from)
-      part.push_back(size == 1
-                         ? b_.create<vector::ExtractOp>(value, offset).getResult()
-                         : b_.create<vector::ExtractStridedSliceOp>(value, offset, size, 1).getResult());
-    return part;
-  };
   int64_t n = lanesOf(values[0]);
-  while (n > 1) {
-    // In one small register: its upper half beside the lower one, and the whole of both combined. What comes of the upper
-    // half is not used, but instructions for two lanes, or one, are often several in the place of one.
-    if (llvm::isPowerOf2_64(n) && n < smallLanes(values) * 2) {
-      for (int64_t half = n / 2; half > 0; half /= 2) {
-        SmallVector<int64_t> turned;
-        for (int64_t i = 0; i < n; ++i)
-          turned.push_back((i + half) % n);
-        SmallVector<Value> upper;
-        for (Value value : values)
-          upper.push_back(b_.create<vector::ShuffleOp>(value, value, turned));
-        values = combineAll(values, upper);
-      }
-      n = 1;
-      break;
-    }
-    if (n % 2) {
-      SmallVector<Value> last = cut(values, n - 1, 1);
-      odd = odd.empty() ? last : combineAll(odd, last);
-      --n;
-    }
-    values = combineAll(cut(values, 0, n / 2), cut(values, n / 2, n / 2));
-    n /= 2;
+  if (!llvm::isPowerOf2_64(n)) {
+    int64_t half = llvm::bit_floor(static_cast<uint64_t>(n));
+    values = combineInto(cut(values, 0, half), cut(values, half, n - half));
+    n = half;
   }
-  if (lanesOf(values[0])) // a vector of one element
-    values = cut(values, 0, 1);
-  return odd.empty() ? values : combineAll(values, odd);
+  for (; n >= smallLanes(values) * 2; n /= 2)
+    values = combineAll(cut(values, 0, n / 2), cut(values, n / 2, n / 2));
+  // In one small register: its upper half beside the lower one, and the whole of both combined. What comes of the upper
+  // half is not used, but instructions for two lanes, or one, are often several in the place of one.
+  for (int64_t half = n / 2; half > 0; half /= 2) {
+    SmallVector<int64_t> turned;
+    for (int64_t i = 0; i < n; ++i)
+      turned.push_back((i + half) % n);
+    SmallVector<Value> upper;
+    for (Value value : values)
+      upper.push_back(b_.create<vector::ShuffleOp>(value, value, turned));
+    values = combineAll(values, upper);
+  }
+  return cut(values, 0, 1);
 }
 
 void Nest::storeReduced(ArrayRef<Value> values, Coords coords) {
@@ -257,7 +292,7 @@ void Nest::emitReduction(int dim, Coords coords) {
   int64_t extent = group_.shape[dim];
   bool vectorized = dim == vectorDim_;
   unsigned outerLanes = lanes_;
-  int64_t step = vectorized ? std::min<int64_t>(extent, vectorLanes_) : 1;
+  int64_t step = stepOf(dim);
   int64_t whole = extent / step * step;
 
   // Neutral starting values where every combination has them; otherwise the first step is peeled off.
@@ -286,19 +321,27 @@ void Nest::emitReduction(int dim, Coords coords) {
     inits = step_(e_.index(0));
     first = step;
   }
-  SmallVector<Value> total = inits;
-  if (first < whole)
+  SmallVector<Value> total = inits, ordered;
+  SmallVector<size_t> extremes;
+  if (first < whole) {
+    extremes = extremesOfLanes();
+    for (size_t at : extremes)
+      llvm::append_range(inits, orderedLanes(inits[at]));
+    size_t count = total.size();
     total = loop(first, whole, step, inits, [&](Value counter, ValueRange carried) {
-      return combineAll(SmallVector<Value>(carried), step_(counter));
+      return combineOrdered(SmallVector<Value>(carried), step_(counter), extremes);
     });
+    ordered.append(total.begin() + count, total.end());
+    total.truncate(count);
+  }
   if (vectorized) {
+    forPieces(dim, [&](Value counter, unsigned lanes) { // into the same accumulators, so that lanes are added up once
+      lanes_ = lanes;
+      accumulatorLanes = lanes > 1 ? lanes : 0;
+      total = combineInto(total, step_(counter));
+    });
     total = horizontal(total);
-    if (whole < extent) {
-      lanes_ = extent - whole;
-      accumulatorLanes = lanes_ > 1 ? lanes_ : 0;
-      SmallVector<Value> rest = step_(e_.index(whole));
-      total = combineAll(total, horizontal(rest));
-    }
+    restoreNans(total, ordered, extremes);
   }
   lanes_ = outerLanes;
   storeReduced(total, coords);
@@ -434,21 +477,10 @@ Value Nest::computeHere(Value tile, const Coords &coords) {
   for (Value operand : op->getOperands()) // one condition may choose between whole tiles
     operands.push_back(llvm::isa<RankedTensorType>(operand.getType()) ? pull(operand, coords) : e_.scalar(operand));
   b_.setLoc(op->getLoc());
-  if (llvm::isa<arith::DivFOp>(op) && op->hasAttr(tile::relaxedAttr) && lanesOf(operands[0]) && !lanesOf(operands[1]))
-    return shareReciprocal(operands[0], operands[1]);
+  if (auto quotient = llvm::dyn_cast<arith::DivFOp>(op); quotient && lanesOf(operands[0]) && !lanesOf(operands[1]))
+    if (Value shared = byReciprocal(quotient, operands[0], operands[1]))
+      return shared;
   return elementwise(b_, op, operands);
-}
-
-/// A quotient with one divisor for all lanes, and usually all of the row, by its reciprocal: two roundings more. A divisor
-/// below 2^-100 is scaled up first, so that its reciprocal is finite; the largest ones have a subnormal one, of 21 bits.
-Value Nest::shareReciprocal(Value dividend, Value divisor) {
-  auto constant = [&](double value) { return constantLike(b_, b_.getF32Type(), value); };
-  Value isTiny = b_.create<arith::CmpFOp>(arith::CmpFPredicate::OLT, b_.create<math::AbsFOp>(divisor), constant(0x1p-100));
-  Value scale = b_.create<arith::SelectOp>(isTiny, constant(0x1p100), constant(1));
-  Value reciprocal = b_.create<arith::DivFOp>(constant(1), b_.create<arith::MulFOp>(divisor, scale));
-  unsigned lanes = lanesOf(dividend);
-  Value scaled = b_.create<arith::MulFOp>(dividend, splatTo(b_, scale, lanes));
-  return b_.create<arith::MulFOp>(scaled, splatTo(b_, reciprocal, lanes));
 }
 
 //===--- Scans and single elements --------------------------------------------------------------------------------===//

@@ -43,6 +43,9 @@ private:
   void start(); ///< at the builder's insertion point
   void emitLoops();
   void emitDims(size_t position, Coords coords);
+  int64_t stepOf(int dim) const;
+  /// What whole steps leave of a dimension: calls `body` with the place and the lanes of each piece.
+  void forPieces(int dim, llvm::function_ref<void(mlir::Value, unsigned)> body);
   void emitReduction(int dim, Coords coords);
   /// Opens a loop, calls `body` with its counter, closes it. Carries `inits`.
   llvm::SmallVector<mlir::Value> loop(int64_t begin, int64_t end, int64_t step, llvm::ArrayRef<mlir::Value> inits,
@@ -51,12 +54,21 @@ private:
   llvm::SmallVector<mlir::Value> body(const Coords &coords);
   void noteLoop(const Coords &coords);
   llvm::SmallVector<mlir::Value> combineAll(llvm::ArrayRef<mlir::Value> left, llvm::ArrayRef<mlir::Value> right);
+  llvm::SmallVector<mlir::Value> cut(llvm::ArrayRef<mlir::Value> values, int64_t offset, int64_t size);
+  /// `part` has at most the lanes of `totals`: combined with the first of them.
+  llvm::SmallVector<mlir::Value> combineInto(llvm::SmallVector<mlir::Value> totals, llvm::ArrayRef<mlir::Value> part);
   llvm::SmallVector<mlir::Value> horizontal(llvm::SmallVector<mlir::Value> values);
+  // OrderedExtremes.cpp
+  llvm::SmallVector<size_t> extremesOfLanes();
+  llvm::SmallVector<mlir::Value> orderedLanes(mlir::Value vector);
+  llvm::SmallVector<mlir::Value> combineOrdered(llvm::ArrayRef<mlir::Value> carried, llvm::ArrayRef<mlir::Value> values,
+                                                llvm::ArrayRef<size_t> extremes);
+  void restoreNans(llvm::MutableArrayRef<mlir::Value> values, llvm::ArrayRef<mlir::Value> carried,
+                   llvm::ArrayRef<size_t> extremes);
   void storeReduced(llvm::ArrayRef<mlir::Value> values, Coords coords);
 
   mlir::Value compute(mlir::Value tile, Coords coords);
   mlir::Value computeHere(mlir::Value tile, const Coords &coords);
-  mlir::Value shareReciprocal(mlir::Value dividend, mlir::Value divisor);
   void setInsertion(unsigned depth);
   unsigned depthOf(const Coords &coords);
   mlir::Value offsetBase(mlir::Value base, int64_t offset);
@@ -90,7 +102,17 @@ private:
   // Streaming.cpp
   bool storesWholeVectors(tile::StoreOp op, unsigned lanes);
   mlir::Value streams();
+  // Quotients.cpp
+  mlir::Value byReciprocal(mlir::arith::DivFOp op, mlir::Value dividend, mlir::Value divisor);
+  mlir::Value relaxedByReciprocal(mlir::Value dividend, mlir::Value divisor);
+  mlir::Value exactByReciprocal(mlir::Value dividend, mlir::Value divisor);
+  // PairLanes.cpp
+  bool pairsLanes();
+  bool comesInPairs(mlir::Value tile, int dim, bool &loads);
+  mlir::Value unpackPairs(mlir::Value raw);
+  mlir::Value packPairs(mlir::Value halves);
   // PackBf16.cpp
+  bool canRoundByStore(tile::StoreOp op);
   mlir::Value roundedByStore(tile::StoreOp op, const Coords &coords);
   mlir::Value packBf16(mlir::Value value);
   /// The same for what is kept as a dot's operand (KeepOperands.h).
@@ -104,6 +126,7 @@ private:
   mlir::ImplicitLocOpBuilder &b_;
   const NestGroup &group_;
   bool checked_ = false, streaming_ = false;
+  bool paired_ = false;      ///< whole vectors have their lanes in pairs, where nothing is checked (PairLanes.cpp)
   unsigned vectorLanes_ = 0; ///< of a whole step along vectorDim_
   unsigned lanes_ = 0; ///< of the body being emitted; 0: scalar code
   llvm::DenseSet<mlir::Value> holding_; ///< the masks of masksHold()

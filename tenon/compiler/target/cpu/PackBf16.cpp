@@ -22,13 +22,19 @@ constexpr unsigned packedLanes = 32; // two registers of f32 make one of bf16
 
 /// What the store rounds: the f32 tile behind its value; null where packBf16 does not apply.
 Value Nest::roundedByStore(tile::StoreOp op, const Coords &coords) {
+  if (checked_ || lanesIn(coords) != packedLanes || !canRoundByStore(op))
+    return {};
+  return op.getValue().getDefiningOp<tile::CastOp>().getValue();
+}
+
+/// Whether it does for whole vectors of what is known to be inside.
+bool Nest::canRoundByStore(tile::StoreOp op) {
   const ViewParts &view = e_.view(op.getView());
   auto cast = op.getValue().getDefiningOp<tile::CastOp>();
-  if (checked_ || !e_.isa().dotsBf16 || !view.element.isBF16() || view.unitStride != vectorDim_ ||
-      lanesIn(coords) != packedLanes || !cast || e_.buffer(cast))
-    return {};
+  if (!e_.isa().dotsBf16 || !view.element.isBF16() || view.unitStride != vectorDim_ || !cast || e_.buffer(cast))
+    return false;
   auto from = llvm::dyn_cast<RankedTensorType>(cast.getValue().getType());
-  return from && from.getElementType().isF32() ? cast.getValue() : Value();
+  return from && from.getElementType().isF32();
 }
 
 namespace {
@@ -92,7 +98,8 @@ Value Nest::packBf16(Value value) {
   b_.create<scf::YieldOp>(ValueRange{toMemory(b_, roundTo(b_, value, bf16), bf16)});
   b_.setInsertionPointToEnd(branch.elseBlock());
   b_.create<scf::YieldOp>(ValueRange{roundPair(b_, lower, upper)});
-  return branch.getResult(0);
+  b_.setInsertionPointAfter(branch);
+  return paired_ ? packPairs(branch.getResult(0)) : branch.getResult(0);
 }
 
 } // namespace tenon::cpu

@@ -8,12 +8,15 @@
 //     words      a0 b0 c0 d0  a1 b1 c1 d1         of philox(seed, {2, 3}) = a, b, c, d
 //
 // A word lies in the lower half of 64 bits, and what is above it does not matter: a round is then two multiplications,
-// two shifts and four exclusive ors, and nothing has to be taken apart.
+// two exchanges and two exclusive ors of three, and nothing has to be taken apart. What is the same in all lanes stays
+// one number: the key, and where the upper half of the blocks' numbers is (found when the vector comes up) one of the
+// first two rounds' products and half of their exclusive ors.
 #include "tenon/compiler/target/cpu/Nest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -40,35 +43,45 @@ Value swapHalves(Builder &b, Value value) {
   return b.create<LLVM::BitcastOp>(value.getType(), b.create<LLVM::ShuffleVectorOp>(words, words, swapped));
 }
 
-/// The four words for each block number (i64, a vector or one).
-std::array<Value, 4> philox(Builder &b, Value seed, Value block) {
-  Type type = block.getType(), i64 = b.getI64Type();
-  Value low = constantBits(b, type, 0xffffffff);
+/// The four words for each block number, given in two halves (i64, a vector or one number for all lanes).
+std::array<Value, 4> philox(Builder &b, Value seed, Value block, Value upper) {
+  Type i64 = b.getI64Type();
+  unsigned lanes = lanesOf(block);
   auto high = [&](Value value) { return swapHalves(b, value); };
-  auto exclusiveOr = [&](Value x, Value y) -> Value { return b.create<arith::XOrIOp>(x, y); };
-  auto times = [&](Value word, int64_t factor) -> Value {
-    return b.create<arith::MulIOp>(b.create<arith::AndIOp>(word, low), constantBits(b, type, factor));
+  // Numbers first, then vectors.
+  auto exclusiveOr = [&](std::array<Value, 3> terms) {
+    std::partition(terms.begin(), terms.end(), [](Value term) { return lanesOf(term) == 0; });
+    Value result = terms[0];
+    for (Value term : llvm::drop_begin(terms))
+      result = b.create<arith::XOrIOp>(splatTo(b, result, lanesOf(term)), term);
+    return result;
   };
-  // The key is one for all lanes.
+  auto times = [&](Value word, int64_t factor) -> Value {
+    Type type = word.getType();
+    return b.create<arith::MulIOp>(b.create<arith::AndIOp>(word, constantBits(b, type, 0xffffffff)),
+                                   constantBits(b, type, factor));
+  };
   auto key = [&](Value word, uint32_t step, int round) -> Value {
-    Value grown = b.create<arith::AddIOp>(word, constantBits(b, i64, static_cast<int64_t>(uint64_t(step) * round)));
-    return splatTo(b, grown, lanesOf(block));
+    return b.create<arith::AddIOp>(word, constantBits(b, i64, static_cast<int64_t>(uint64_t(step) * round)));
   };
   Value key0 = seed, key1 = swapHalves(b, seed);
-  Value zero = constantBits(b, type, 0);
-  std::array<Value, 4> c = {block, high(block), zero, zero};
+  Value zero = constantBits(b, i64, 0);
+  std::array<Value, 4> c = {block, upper, zero, zero};
   for (int round = 0; round < 10; ++round) {
     Value product0 = times(c[0], 0xD2511F53), product1 = times(c[2], 0xCD9E8D57);
-    c = {exclusiveOr(exclusiveOr(high(product1), c[1]), key(key0, 0x9E3779B9, round)), product1,
-         exclusiveOr(exclusiveOr(high(product0), c[3]), key(key1, 0xBB67AE85, round)), product0};
+    c = {exclusiveOr({high(product1), c[1], key(key0, 0x9E3779B9, round)}), product1,
+         exclusiveOr({high(product0), c[3], key(key1, 0xBB67AE85, round)}), product0};
   }
+  for (Value &word : c)
+    word = splatTo(b, word, lanes);
   return c;
 }
 
 /// Every counter on its own.
 Value oneByOne(Builder &b, Value seed, Value counter) {
   Type type = counter.getType();
-  std::array<Value, 4> words = philox(b, seed, b.create<arith::ShRUIOp>(counter, constantBits(b, type, 2)));
+  Value block = b.create<arith::ShRUIOp>(counter, constantBits(b, type, 2));
+  std::array<Value, 4> words = philox(b, seed, block, swapHalves(b, block));
   auto isSet = [&](int64_t bit) -> Value {
     Value masked = b.create<arith::AndIOp>(counter, constantBits(b, type, bit));
     return b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, masked, constantBits(b, type, 0));
@@ -91,12 +104,24 @@ Value plusIota(Builder &b, Value first, unsigned lanes) {
   return b.create<arith::AddIOp>(splatTo(b, first, lanes), iota(b, lanes));
 }
 
-/// `lanes` counters from `first`, a multiple of 4, on.
+/// Whether `lanes` counters from `first` on are whole blocks whose numbers have one upper half.
+Value areWholeBlocks(Builder &b, Value first, unsigned lanes) {
+  auto constant = [&](int64_t value) { return constantBits(b, b.getI64Type(), value); };
+  Value low = b.create<arith::AndIOp>(first, constant(3));
+  Value inStep = b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, low, constant(0));
+  // The lower half of a block's number is bits 2 to 33 of its first counter.
+  Value within = b.create<arith::AndIOp>(first, constant(0x3ffffffff));
+  Value stays = b.create<arith::CmpIOp>(arith::CmpIPredicate::ule, within, constant(0x400000000 - int64_t(lanes)));
+  return b.create<arith::AndIOp>(inStep, stays);
+}
+
+/// `lanes` counters from `first` on, of which the above holds.
 Value inFours(Builder &b, Value seed, Value first, unsigned lanes) {
   Value block = b.create<arith::ShRUIOp>(first, constantBits(b, b.getI64Type(), 2));
   unsigned blocks = lanes / 4;
   Value numbers = plusIota(b, block, blocks);
-  std::array<Value, 4> words = philox(b, seed, numbers);
+  std::array<Value, 4> words =
+      philox(b, seed, numbers, b.create<arith::ShRUIOp>(block, constantBits(b, b.getI64Type(), 32)));
   auto pair = [&](Value lower, Value upper) -> Value { // the lower halves of both
     auto words = VectorType::get({2 * blocks}, b.getI32Type());
     SmallVector<int32_t> taken;
@@ -166,8 +191,7 @@ Value Nest::randomBits(tile::RandomBitsOp op, const Coords &coords) {
   Value first = compute(counter, atFirst);
   setInsertion(depth);
   b_.setLoc(op.getLoc());
-  Value low = b_.create<arith::AndIOp>(first, constantBits(b_, b_.getI64Type(), 3));
-  Value inStep = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, low, constantBits(b_, b_.getI64Type(), 0));
+  Value inStep = areWholeBlocks(b_, first, lanes);
   auto type = VectorType::get({lanes}, b_.getI32Type());
   auto branch = b_.create<scf::IfOp>(TypeRange{type}, inStep, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);

@@ -25,7 +25,7 @@ Intrinsic::ID rangeOf(bool isDouble, unsigned bits) {
 }
 
 /// One register's worth.
-Value *range(IRBuilder<> &b, Value *x, Value *y, bool isMaximum) {
+Value *range(IRBuilder<> &b, Value *x, Value *y, bool isMaximum, bool hasNoNans) {
   auto *type = cast<FixedVectorType>(x->getType());
   bool isDouble = type->getElementType()->isDoubleTy();
   unsigned lanes = type->getNumElements(), bits = lanes * type->getScalarSizeInBits();
@@ -34,6 +34,8 @@ Value *range(IRBuilder<> &b, Value *x, Value *y, bool isMaximum) {
   if (bits == 512)
     arguments.push_back(b.getInt32(currentRounding));
   Value *taken = b.CreateIntrinsic(rangeOf(isDouble, bits), {}, arguments);
+  if (hasNoNans)
+    return taken;
   // Of a NaN and a number the instruction takes the number: their sum is the NaN.
   return b.CreateSelect(b.CreateFCmpUNO(x, y), b.CreateFAdd(x, y), taken);
 }
@@ -43,17 +45,17 @@ void replace(IntrinsicInst *call) {
   unsigned lanes = type->getNumElements(), size = type->getScalarSizeInBits();
   unsigned perRegister = std::min(lanes, 512 / size);
   IRBuilder<> b(call);
-  bool isMaximum = call->getIntrinsicID() == Intrinsic::maximum;
+  bool isMaximum = call->getIntrinsicID() == Intrinsic::maximum, hasNoNans = call->hasNoNaNs();
   Value *x = call->getArgOperand(0), *y = call->getArgOperand(1), *whole = nullptr;
   if (perRegister == lanes) {
-    whole = range(b, x, y, isMaximum);
+    whole = range(b, x, y, isMaximum, hasNoNans);
   } else {
     SmallVector<Value *> parts;
     for (unsigned first = 0; first < lanes; first += perRegister) {
       SmallVector<int> mask;
       for (unsigned i = 0; i < perRegister; ++i)
         mask.push_back(static_cast<int>(first + i));
-      parts.push_back(range(b, b.CreateShuffleVector(x, mask), b.CreateShuffleVector(y, mask), isMaximum));
+      parts.push_back(range(b, b.CreateShuffleVector(x, mask), b.CreateShuffleVector(y, mask), isMaximum, hasNoNans));
     }
     while (parts.size() > 1) { // side by side, two and two
       SmallVector<Value *> pairs;

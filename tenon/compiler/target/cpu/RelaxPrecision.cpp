@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Marks what may be less exact because it is only ever seen rounded to 16 bits or fewer: exp, exp2, 1 + erf(x) and 1 + tanh(x),
-// which are then computed in fewer steps (math/Relaxed.h), and quotients, which share the reciprocal of a divisor that is
-// one for a whole row (Nest.cpp).
+// Marks what may be less exact because it is only ever seen rounded to 16 bits or fewer: exp, exp2, 1 + erf(x) and 1 +
+// tanh(x), which are then computed in fewer steps (math/Relaxed.h), and quotients, which share the reciprocal of a
+// divisor that is one for a whole row (Quotients.cpp). What is rounded to bf16 or less is marked coarse besides: one
+// step fewer, and quotients may be products with an approximate reciprocal.
 #include "tenon/compiler/target/cpu/RelaxPrecision.h"
 
 #include "tenon/compiler/transform/Relaxable.h"
@@ -16,9 +17,9 @@ using namespace mlir;
 namespace tenon::cpu {
 namespace {
 
-void allowContraction(arith::ArithFastMathInterface op) {
+void allow(arith::ArithFastMathInterface op, arith::FastMathFlags freedom) {
   auto flags = op.getFastMathFlagsAttr() ? op.getFastMathFlagsAttr().getValue() : arith::FastMathFlags::none;
-  op->setAttr(op.getFastMathAttrName(), arith::FastMathFlagsAttr::get(op->getContext(), flags | arith::FastMathFlags::contract));
+  op->setAttr(op.getFastMathAttrName(), arith::FastMathFlagsAttr::get(op->getContext(), flags | freedom));
 }
 
 /// x y - z, as the argument of a power that need not be exact: the product is not rounded on its own where the processor has
@@ -31,15 +32,28 @@ void contractArgument(Operation *power) {
   if (auto select = llvm::dyn_cast_if_present<arith::SelectOp>(from)) // most tiles need no mask, and then it is not there
     from = select.getTrueValue().getDefiningOp();
   if (auto product = llvm::dyn_cast_if_present<arith::MulFOp>(from)) {
-    allowContraction(difference);
-    allowContraction(product);
+    allow(difference, arith::FastMathFlags::contract);
+    allow(product, arith::FastMathFlags::contract);
   }
+}
+
+/// Whether the reciprocal of every element is a number, unless the element is 0. That of a sum with a constant c is:
+/// where the other summand is less than |c| / 2, at least |c| / 2 remains, and otherwise both are multiples of half a
+/// unit in the last place of c, and so is what remains of them.
+bool hasReciprocal(Value divisor) {
+  auto sum = divisor.getDefiningOp<arith::AddFOp>();
+  if (!sum)
+    return false;
+  return llvm::any_of(sum->getOperands(), [](Value summand) {
+    llvm::APFloat constant(0.0);
+    return matchPattern(summand, m_ConstantFloat(&constant)) && std::abs(constant.convertToDouble()) >= 0x1p-100;
+  });
 }
 
 } // namespace
 
 void relaxPrecision(func::FuncOp kernel) {
-  Relaxable relaxable(/*throughLoops=*/true);
+  Relaxable relaxable(/*throughLoops=*/true), coarse(/*throughLoops=*/true, bitsOfBf16);
   kernel.walk([&](Operation *op) {
     bool isKnown = llvm::isa<math::ExpOp, math::Exp2Op, arith::DivFOp>(op) || isSumWith(op, "math.erf") || isSumWith(op, "math.tanh");
     if (isKnown && llvm::isa<RankedTensorType>(op->getResult(0).getType()) &&
@@ -47,6 +61,11 @@ void relaxPrecision(func::FuncOp kernel) {
       op->setAttr(tile::relaxedAttr, UnitAttr::get(op->getContext()));
       if (llvm::isa<math::ExpOp, math::Exp2Op>(op))
         contractArgument(op);
+      if (!coarse(op->getResult(0)))
+        return;
+      op->setAttr(coarseAttr, UnitAttr::get(op->getContext()));
+      if (auto quotient = llvm::dyn_cast<arith::DivFOp>(op); quotient && hasReciprocal(quotient.getRhs()))
+        allow(quotient, arith::FastMathFlags::arcp);
     }
   });
 }

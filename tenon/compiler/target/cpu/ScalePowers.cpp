@@ -2,9 +2,8 @@
 #include "tenon/compiler/target/cpu/ScalePowers.h"
 
 #include "tenon/compiler/target/cpu/Isa.h"
+#include "tenon/compiler/target/cpu/Registers.h"
 
-#include "llvm/Analysis/VectorUtils.h"
-#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/Module.h"
@@ -15,8 +14,6 @@ using namespace llvm::PatternMatch;
 
 namespace tenon::cpu {
 namespace {
-
-constexpr unsigned lanesOfRegister = 16;
 
 struct Scaling {
   Value *factor = nullptr; ///< p
@@ -37,23 +34,6 @@ bool match(Instruction &instruction, Scaling &found) {
 
 constexpr double magicOfZero = 0x1.8p23 + 254;
 constexpr int currentRounding = 4;
-
-/// An intrinsic that has one register of operands, on each register of these.
-Value *perRegister(IRBuilder<> &b, ArrayRef<Value *> operands,
-                   function_ref<Value *(ArrayRef<Value *> parts)> intrinsic) {
-  unsigned lanes = cast<FixedVectorType>(operands[0]->getType())->getNumElements();
-  SmallVector<Value *> results;
-  for (unsigned at = 0; at < lanes; at += lanesOfRegister) {
-    SmallVector<int> part;
-    for (unsigned i = 0; i < lanesOfRegister; ++i)
-      part.push_back(static_cast<int>(at + i));
-    SmallVector<Value *> parts;
-    for (Value *operand : operands)
-      parts.push_back(b.CreateShuffleVector(operand, part));
-    results.push_back(intrinsic(parts));
-  }
-  return concatenateVectors(b, results);
-}
 
 /// Without bounds past which 2^x is 0, or infinity: the instructions have no need of them.
 Value *withoutBounds(Value *x) {

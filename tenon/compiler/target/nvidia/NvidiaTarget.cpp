@@ -58,13 +58,17 @@ int64_t sharedBytesOf(const std::string &architecture) {
   return number >= 90 ? 227 * 1024 : number == 80 ? 163 * 1024 : 99 * 1024;
 }
 
-BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
+void checkOptions(const TargetOptions &options) {
   if (options.warps < 0 || options.warps > 32 || (options.warps & (options.warps - 1)))
     throw Error("a block has 1, 2, 4, 8, 16 or 32 warps, not " + std::to_string(options.warps));
   if (options.cluster < 0 || options.cluster > 16 || (options.cluster & (options.cluster - 1)))
     throw Error("a cluster has 1, 2, 4, 8 or 16 blocks, not " + std::to_string(options.cluster));
   if (options.cluster > 1 && architectureNumber(options.architecture) < 90)
     throw Error("clusters need sm_90, not " + options.architecture);
+}
+
+BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
+  checkOptions(options);
   bool hasDots = false;
   kernel.walk([&](tile::DotOp) { hasDots = true; });
   bool shares = options.cluster > 1 && hasDots && options.architecture == "sm_90a";
@@ -143,8 +147,6 @@ PingPong pingPongBlock(ModuleOp module, const BlockShape &block, int64_t warps, 
       refusal = "a dot does not run on one warpgroup: " + reason.str();
     else if (op->hasAttr(aheadAttr))
       refusal = "a dot's operand is loaded by threads";
-    else if (llvm::isa<ShareOp, CombineOp>(op))
-      refusal = "all blocks share the last program instances";
   });
   if (refusal.empty() && !isSpecialised(kernel))
     refusal = "no dot reads what the tensor memory accelerator loads";

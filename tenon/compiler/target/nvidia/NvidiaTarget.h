@@ -22,6 +22,9 @@ struct TargetOptions {
   int64_t cluster = 0; ///< blocks per program instance, or that share loads of dots; 0: chosen
 };
 
+/// Throws Error for what no kernel can have.
+void checkOptions(const TargetOptions &options);
+
 /// What a launch needs to know besides the code.
 struct BlockShape {
   int64_t threads = 128, cluster = 1, sharedBytes = 0; ///< threads: that hold the tiles of one program instance

@@ -248,12 +248,12 @@ def Nvidia_TmaLoadOp : Nvidia_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>
     is there, the mbarrier has received all bytes of the box, whether inside the tensor or not.
 
     With `multicast` each block of the cluster whose bit is set gets the box, at the same address, and its mbarrier at the
-    same address gets the bytes.
+    same address gets the bytes. With `once` the L2 cache drops it before other things.
   }];
   let arguments = (ins I32:$shared, I64:$map, Variadic<I32>:$coordinates, I32:$mbarrier, Optional<I16>:$multicast,
-                       OptionalAttr<DenseI64ArrayAttr>:$window, OptionalAttr<I32Attr>:$group);
+                       UnitAttr:$once, OptionalAttr<DenseI64ArrayAttr>:$window, OptionalAttr<I32Attr>:$group);
   let assemblyFormat = [{
-    $shared `,` $map `[` $coordinates `]` `,` $mbarrier (`multicast` $multicast^)? attr-dict
+    $shared `,` $map `[` $coordinates `]` `,` $mbarrier (`multicast` $multicast^)? (`once` $once^)? attr-dict
   }];
   let hasVerifier = 1;
 }

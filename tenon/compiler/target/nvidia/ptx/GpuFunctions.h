@@ -98,6 +98,18 @@ template <class A> Value<A, float> halfOnePlusTanh(A &a, Value<A, float> x, doub
   return a.rcp(a.add(e, a.constant(1.0f)), true);
 }
 
+/// The sigmoid, 1 / (1 + 2^t) with t = -log2(e) x, as 2^-32 / (2^-32 + 2^(t - 32)): what the unit is asked for is a
+/// normal number wherever the result is a number, and the last product, which the unit does not make, keeps subnormals.
+/// Rounding the power's operand is an error of 2^-24 |t - 32| ln2 relative to the power, 2^-17.9 at most where the
+/// power matters.
+///
+/// 5 instructions: fma, ex2, add, rcp, mul.
+template <class A> Value<A, float> relaxedSigmoid(A &a, Value<A, float> x) {
+  Value<A, float> shift = a.constant(0x1p-32f);
+  Value<A, float> power = a.ex2(a.fma(x, a.constant(-Format<float>::log2E), a.constant(-32.0f)), true);
+  return a.mul(a.rcp(a.add(power, shift), true), shift);
+}
+
 /// erf|x| = |x| + |x| P(x^2) below 1, 1 - 2^(log2(e) Q(|x|)) above, where erfc <= 0.16 damps the errors: those of Q
 /// (below 2^-21 of at most 18, but erfc is 2^-26 there) and the 2 u of ex2. Below 1.5 u.
 ///

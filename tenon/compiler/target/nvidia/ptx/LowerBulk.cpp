@@ -31,6 +31,12 @@ Values lowerTmaLoad(TmaLoadOp op, TmaLoadOp::Adaptor operands, PtxBuilder &e) {
     multicast = ".multicast::cluster";
     mask = ", $" + std::to_string(3 + rank);
   }
+  if (op.getOnce()) {
+    mask += ", $" + std::to_string(inputs.size());
+    inputs.push_back(
+        e.assembly(e.b.getI64Type(), {}, "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;", Effect::None)[0]);
+    multicast += ".L2::cache_hint";
+  }
   e.assembly({}, inputs,
              "cp.async.bulk.tensor." + std::to_string(rank) +
                  "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" + multicast + " [$0], " +

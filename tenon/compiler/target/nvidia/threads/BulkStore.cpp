@@ -77,14 +77,19 @@ StoredTile stagingOf(Value value, Value view) {
     if (static_cast<int64_t>(d) != columnDim && size > 1)
       rowDim = static_cast<int64_t>(d);
   int64_t bytes = byteSize(memoryType(llvm::cast<tile::ViewType>(view.getType()).getElementType()));
-  int64_t panel = panelBytes(shape[columnDim] * bytes, /*padded=*/false);
+  int64_t panel = storedPanelBytes(shape[columnDim] * bytes, shape[columnDim]);
   return {planPanelTile(shape[rowDim], shape[columnDim], bytes, panel), rowDim, columnDim};
 }
 
 ThreadEmitter::StorePlan ThreadEmitter::planStore(Value value, Value view) {
   StorePlan plan{stagingOf(value, view), {}, 0, 1, 1};
-  const OperandTile &tile = plan.stored.tile;
+  OperandTile &tile = plan.stored.tile;
   const Distribution &matrix = distribution(value);
+  bool isApart = llvm::any_of(matrix.threadBits(), [&](const Distribution::ThreadBit &bit) {
+    return bit.dim == plan.stored.columnDim && bit.step * tile.elementBytes >= 16;
+  });
+  if (isApart && !tile.swizzleMask) // which panel an element is in would depend on thread and register together
+    tile = planPanelTile(tile.rows, tile.columns, tile.elementBytes, tile.columns * tile.elementBytes);
   plan.parts = partsOf(matrix, plan.stored.rowDim, plan.stored.columnDim, options_.threads / 128,
                        tile.panel / tile.elementBytes);
   StagingLimit limit = options_.teams > 1 ? ofTeam : StagingLimit();
@@ -191,7 +196,7 @@ void ThreadEmitter::emitBulkStore(tile::StoreOp op) {
       dims.push_back(d);
       box.push_back(d == rowDim ? rows / parts.rows : 1);
     }
-  int map = tensorMap(op.getView(), dims, box, panel);
+  int map = tensorMap(op.getView(), dims, box, tile.swizzleBytes());
 
   Value group = b_.create<arith::ShRUIOp>(threadId_, i32(7));
   auto byOne = [&](llvm::function_ref<void()> body) { byOneOfGroup(groups, body); };

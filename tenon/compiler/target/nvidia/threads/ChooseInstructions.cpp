@@ -178,8 +178,8 @@ bool isFromMemory(Value index) {
 }
 
 /// Rows of the tile, if it has one dimension of rows and one of columns and can lie in shared memory as the accelerator
-/// reads it; and if it is large enough that this is worth two barriers. 0 otherwise.
-int64_t stagedRows(ArrayRef<int64_t> shape, Value view) {
+/// reads it, in panels of `panel` bytes; and if it is large enough that this is worth two barriers. 0 otherwise.
+int64_t stagedRows(ArrayRef<int64_t> shape, Value view, int64_t panel) {
   int64_t contiguous = *contiguousDim(view), rows = 1;
   for (auto [d, size] : llvm::enumerate(shape)) {
     if (static_cast<int64_t>(d) == contiguous)
@@ -188,8 +188,7 @@ int64_t stagedRows(ArrayRef<int64_t> shape, Value view) {
       return 0;
     rows *= size;
   }
-  bool fits = rows >= 16 && rows <= largestBox && panelBytes(shape[contiguous] * elementBytes(view), false) != 0;
-  return fits ? rows : 0;
+  return panel && rows >= 16 && rows <= largestBox ? rows : 0;
 }
 
 /// Whether rows end at multiples of 16 bytes, the units in which they are written.
@@ -203,7 +202,9 @@ bool mayStore(tile::StoreOp store) {
   // The accelerator reads before the beginning of a tensor, as zeros, and does not write there.
   if (!llvm::all_of(store.getOffsets(), [](Value offset) { return isNonNegative(offset) || isFromMemory(offset); }))
     return false;
-  return endsAligned(view) && stagedRows(shapeOf(store.getValue()), view);
+  ArrayRef<int64_t> shape = shapeOf(store.getValue());
+  int64_t columns = shape[static_cast<size_t>(*contiguousDim(view))];
+  return endsAligned(view) && stagedRows(shape, view, storedPanelBytes(columns * elementBytes(view), columns));
 }
 
 /// Whether a scatter writes whole pieces of 16 bytes: rows that somebody chose or left out, contiguous columns.
@@ -213,10 +214,10 @@ bool mayStage(tile::ScatterOp scatter, int64_t warps) {
     return false;
   ArrayRef<int64_t> shape = shapeOf(scatter.getValue());
   auto contiguous = static_cast<size_t>(*contiguousDim(view));
-  int64_t rows = stagedRows(shape, view), piece = 16 / elementBytes(view);
+  int64_t panel = panelBytes(shape[contiguous] * elementBytes(view), /*padded=*/false);
+  int64_t rows = stagedRows(shape, view, panel), piece = 16 / elementBytes(view);
   // Each thread writes at least one piece of a panel's rows.
-  if (!llvm::isPowerOf2_64(static_cast<uint64_t>(rows)) ||
-      rows * panelBytes(shape[contiguous] * elementBytes(view), false) < warps * 32 * 16)
+  if (!llvm::isPowerOf2_64(static_cast<uint64_t>(rows)) || rows * panel < warps * 32 * 16)
     return false;
   Divisibility divisibility;
   AxisAnalysis axes(divisibility);
@@ -254,6 +255,18 @@ int64_t panelBytes(int64_t contiguousBytes, bool padded) {
     if (contiguousBytes % bytes == 0)
       return bytes;
   return 0;
+}
+
+int64_t storedPanelBytes(int64_t contiguousBytes, int64_t elements) {
+  if (int64_t bytes = panelBytes(contiguousBytes, /*padded=*/false))
+    return bytes;
+  int64_t pieces = contiguousBytes / 16;
+  if (contiguousBytes % 16 || pieces < 3 || elements > largestBox)
+    return 0;
+  for (int64_t some = 15; some >= 3; some -= 2) // of several panels a slice of the tile can be made
+    if (pieces % some == 0)
+      return 16 * some;
+  return contiguousBytes;
 }
 
 std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps) {

@@ -50,6 +50,8 @@ std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps);
 /// Bytes of the box that one transfer moves along the contiguous dimension, which is also the swizzle: 128, 64 or 32.
 /// `padded`: the tile may be filled up to a whole box.
 int64_t panelBytes(int64_t contiguousBytes, bool padded);
+/// The same for rows that are stored: also where they are an odd number of 16 bytes. `elements`: of the row.
+int64_t storedPanelBytes(int64_t contiguousBytes, int64_t elements);
 
 /// Sets the attributes. Whole kernels or nothing: a kernel without a dot on warpgroups has no role to give away.
 void chooseInstructions(mlir::func::FuncOp kernel, const InstructionOptions &options);
@@ -77,5 +79,7 @@ struct SharedLoads {
   std::string refusal; ///< "" when there are some
 };
 SharedLoads sharedLoads(mlir::func::FuncOp kernel, int64_t blocks);
+/// The bulk loads that bring the same to all instances along an axis of the grid.
+llvm::DenseSet<mlir::Operation *> loadsOfAll(mlir::func::FuncOp kernel, int64_t axis);
 
 } // namespace tenon::nvidia

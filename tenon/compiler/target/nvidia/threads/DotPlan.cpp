@@ -127,8 +127,10 @@ OperandTile planPanelTile(int64_t rows, int64_t columns, int64_t elementBytes, i
   tile.paddedColumns = llvm::alignTo(columns * elementBytes, panel) / elementBytes;
   tile.pitch = tile.panel = panel;
   int64_t chunks = panel / 16;
-  tile.swizzleMask = chunks - 1;
-  tile.swizzleShift = 3 - llvm::Log2_64(chunks);
+  if (llvm::isPowerOf2_64(static_cast<uint64_t>(chunks))) {
+    tile.swizzleMask = chunks - 1;
+    tile.swizzleShift = 3 - llvm::Log2_64(chunks);
+  }
   return tile;
 }
 

@@ -41,7 +41,8 @@ DotPlan planDot(tile::DotOp dot, int architecture);
 /// and rows of another number of chunks are padded to an odd number.
 ///
 /// For wgmma, and where the tensor memory accelerator moves it, the matrix is cut into panels of 128, 64 or 32 bytes of
-/// each row, one panel after the other.
+/// each row, one panel after the other. What is stored may also have panels of an odd number of 16 bytes, in which rows
+/// begin in different banks without a swizzle.
 struct OperandTile {
   int64_t elementBytes = 2;
   int64_t rows = 1, columns = 1;
@@ -53,6 +54,7 @@ struct OperandTile {
   int64_t bytes() const { return panel ? paddedRows * paddedColumns * elementBytes : paddedRows * pitch; }
   int64_t panels() const { return panel ? paddedColumns * elementBytes / panel : 1; }
   int64_t panelSize() const { return paddedRows * panel; }
+  int64_t swizzleBytes() const { return swizzleMask ? panel : 0; }
   bool isPadded() const { return rows < paddedRows || columns < paddedColumns; }
   /// Where an element begins, in bytes.
   int64_t place(int64_t row, int64_t column) const;

@@ -82,8 +82,6 @@ void ThreadEmitter::planRings() {
     int64_t bytes = byteSize(memoryType(load.getType().getElementType()));
     int64_t panel = panelBytes(shape[transfer.columnDim] * bytes, /*padded=*/!alongK);
     transfer.tile = planPanelTile(rows, shape[transfer.columnDim], bytes, panel);
-    transfer.begin = ring->slotBytes;
-    ring->slotBytes += llvm::alignTo(transfer.tile.bytes(), panelAlignment);
     transfer.isShared = shared_.loads.contains(load);
     transfer.rowDim = -1;
     ring->isShared |= transfer.isShared;
@@ -107,6 +105,7 @@ void ThreadEmitter::planRings() {
       transfer.mapOfRest = mapOf(swizzledRows);
     ring->transfers.push_back(std::move(transfer));
   });
+  planJoinedDots();
   for (auto &ring : rings_) {
     int64_t bytes = ring->stages * ring->slotBytes;
     ring->window.begin = allocateShared(bytes, panelAlignment);
@@ -272,8 +271,20 @@ void ThreadEmitter::startTransfer(const Ring &ring, const Transfer &transfer, in
     Value shared = b_.create<arith::AddIOp>(slotBegin, i32(transfer.begin + panel * transfer.tile.panelSize()));
     if (firstRow)
       shared = b_.create<arith::AddIOp>(shared, b_.create<arith::MulIOp>(firstRow, i32(transfer.tile.panel)));
-    b_.create<TmaLoadOp>(shared, map, coordinates, barrierAt(ring.full, ring.slot), everybody,
-                         b_.getDenseI64ArrayAttr({ring.window.begin, ring.window.end}), IntegerAttr());
+    auto loadBox = [&](bool once) {
+      b_.create<TmaLoadOp>(shared, map, coordinates, barrierAt(ring.full, ring.slot), everybody, once,
+                           b_.getDenseI64ArrayAttr({ring.window.begin, ring.window.end}), IntegerAttr());
+    };
+    if (!transfer.isReadOnce) {
+      loadBox(false);
+      continue;
+    }
+    auto which = b_.create<scf::IfOp>(transfer.isReadOnce, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(which.thenBlock());
+    loadBox(true);
+    b_.setInsertionPointToStart(which.elseBlock());
+    loadBox(false);
   }
 }
 
@@ -347,10 +358,17 @@ ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
     if (fromRings) {
       carried.dots.push_back(dot);
       carriedDots_.insert(dot);
-      // Teams that take turns write zeros while the other multiplies.
-      if (!turns_ && isFirstDot(dot) && isZeroTile(loop.getTiedLoopInit(argument)->get()))
-        carried.fromZero = dot;
     }
+  }
+  // Teams that take turns write zeros while the other multiplies.
+  for (tile::DotOp first : carried.dots) {
+    auto beginsAtZero = [&](tile::DotOp dot) {
+      return llvm::is_contained(carried.dots, dot) &&
+             isZeroTile(loop.getTiedLoopInit(llvm::cast<BlockArgument>(dot.getAcc()))->get());
+    };
+    SmallVector<tile::DotOp> together = startedWith(first);
+    if (!turns_ && isFirstDot(first) && llvm::all_of(together, beginsAtZero))
+      carried.fromZero = together;
   }
   for (Ring *ring : carried.rings)
     if (llvm::is_contained(carried.dots, llvm::dyn_cast<tile::DotOp>(ring->lastUse)))

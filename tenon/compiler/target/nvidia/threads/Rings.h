@@ -15,6 +15,7 @@ struct ThreadEmitter::Transfer {
   int64_t rowDim;    ///< of the view; -1: one row
   bool isShared;     ///< each block of the cluster loads a part of the rows, for all
   int64_t rows = 0;  ///< of a box
+  mlir::Value isReadOnce; ///< i1: no other instance reads it, and no cache can keep it; null: that is not known
   int mapOfRest = -1; ///< where blocks cannot have equally many: of the swizzled rows, eight, that the first ones load besides
 };
 

@@ -104,6 +104,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
     }
     return success();
   };
+  planStreams(grid);
   if (failed(emitInstances(grid, /*produces=*/true, produce)))
     return failure();
   b_.create<AllowNextLaunchOp>(); // all loads are under way: this block ends soon
@@ -242,12 +243,17 @@ Value ThreadEmitter::clustersAlong(tile::GridOp grid, size_t axis) {
 /// Rows of tiles that are walked together, column by column: as many that what is worked on at a time is about as high
 /// as it is wide, and reads the least.
 int64_t ThreadEmitter::rowsTogether() {
-  ArrayRef<int64_t> largest;
+  int64_t rows = 0, columns = 0;
   kernel_.walk([&](tile::DotOp dot) {
-    if (dot->hasAttr(warpgroupAttr) && (largest.empty() || typeOf(dot).getNumElements() > largest[0] * largest[1]))
-      largest = typeOf(dot).getShape();
+    if (!dot->hasAttr(warpgroupAttr) || startedBefore_.contains(dot))
+      return;
+    int64_t height = typeOf(dot).getDimSize(0), width = 0;
+    for (tile::DotOp each : startedWith(dot))
+      width += typeOf(each).getDimSize(1);
+    if (height * width > rows * columns)
+      rows = height, columns = width;
   });
-  double ratio = largest.empty() ? 1 : static_cast<double>(largest[1]) / static_cast<double>(largest[0]);
+  double ratio = rows == 0 ? 1 : static_cast<double>(columns) / static_cast<double>(rows);
   return int64_t(1) << std::clamp<int64_t>(std::lround(std::log2(blocksTogether * ratio) / 2), 2, 5);
 }
 

@@ -42,6 +42,8 @@ constexpr int64_t spansPerInstance = 3;
 constexpr int64_t leastGain = 8;
 /// Iterations of a loop that is shared: those of all shared instances are counted in 32 bits.
 constexpr int64_t mostIterations = (int64_t(1) << 31) / slots;
+/// Of what a block knows of a piece, in shared memory: its instance, and what ShareOp gives.
+constexpr int64_t pieceBytes = 32;
 /// What a slot has room for at least, where some threads hold the same elements.
 constexpr int64_t leastElements = 16384;
 
@@ -193,6 +195,7 @@ Value ThreadEmitter::planTail(Value count, Value first, Value step) {
   b_.setInsertionPointToStart(end.elseBlock());
   b_.create<scf::YieldOp>(tail.whole);
   b_.setInsertionPointToStart(end.thenBlock());
+  writePieces();
   Value edge = b_.create<arith::MulIOp>(
       b_.create<arith::AddIOp>(b_.create<arith::DivUIOp>(spanBegin(first), tail.iterations), i32(1)), tail.iterations);
   Value hasSecond = below(edge, spanBegin(b_.create<arith::AddIOp>(first, i32(1))));
@@ -218,32 +221,56 @@ Value ThreadEmitter::spanOf(Value iteration) {
                                     b_.create<arith::AddIOp>(tail_->longer, amongShort));
 }
 
+/// The block's two pieces (the second may be none), by one thread, into shared memory: whoever comes to one finds there
+/// what takes divisions and numbers that nobody then keeps in registers. The barrier of the rings' beginning lies
+/// between.
+void ThreadEmitter::writePieces() {
+  Tail &tail = *tail_;
+  tail.records = allocateShared(2 * pieceBytes);
+  tail.group = newGroup();
+  auto add = [&](Value a, Value b) -> Value { return b_.create<arith::AddIOp>(a, b); };
+  auto sub = [&](Value a, Value b) -> Value { return b_.create<arith::SubIOp>(a, b); };
+  auto only = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadOfBlock_, i32(0)));
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(only.thenBlock());
+  SharedWindow window{tail.records, tail.records + 2 * pieceBytes};
+  Value begin = spanBegin(tail.block), end = spanBegin(add(tail.block, i32(1)));
+  Value before = b_.create<arith::DivUIOp>(begin, tail.iterations);
+  for (int64_t second : {0, 1}) {
+    Value instance = add(before, i32(second)), start = b_.create<arith::MulIOp>(instance, tail.iterations);
+    Value behind = add(start, tail.iterations);
+    Value from = sub(second ? start : begin, start), to = sub(b_.create<arith::MinUIOp>(end, behind), start);
+    Value first = spanOf(start), last = spanOf(sub(behind, i32(1)));
+    for (auto [number, value] :
+         llvm::enumerate(std::array<Value, 6>{add(tail.whole, instance), from, to, sub(tail.block, first),
+                                              add(sub(last, first), i32(1)), add(instance, first)}))
+      storeShared(value, i32(0), tail.records + second * pieceBytes + 4 * static_cast<int64_t>(number), {}, window,
+                  tail.group);
+  }
+}
+
 /// From the number that the loop over instances has: the instance, and for ShareOp what of it.
 Value ThreadEmitter::takePiece(Value number) {
   if (!tail_)
     return number;
   Tail &tail = *tail_;
-  auto add = [&](Value a, Value b) -> Value { return b_.create<arith::AddIOp>(a, b); };
-  auto sub = [&](Value a, Value b) -> Value { return b_.create<arith::SubIOp>(a, b); };
-  auto mul = [&](Value a, Value b) -> Value { return b_.create<arith::MulIOp>(a, b); };
   Value isPiece = b_.create<arith::CmpIOp>(arith::CmpIPredicate::uge, number, tail.whole);
   SmallVector<Type> types(6, b_.getI32Type());
   auto piece = b_.create<scf::IfOp>(types, isPiece, /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPointToStart(piece.elseBlock());
-    b_.create<scf::YieldOp>(ValueRange{number, i32(0), tail.iterations, i32(0), i32(1), i32(0)});
+    b_.create<scf::YieldOp>(
+        ValueRange{number, i32(0), i32(0), i32(0), i32(1), i32(0)}); // emitShare knows where it ends
     b_.setInsertionPointToStart(piece.thenBlock());
-    Value isSecond = b_.create<arith::CmpIOp>(arith::CmpIPredicate::uge, number, add(tail.whole, tail.blocks));
-    Value begin = spanBegin(tail.block), end = spanBegin(add(tail.block, i32(1)));
-    Value before = b_.create<arith::DivUIOp>(begin, tail.iterations);
-    Value instance = b_.create<arith::SelectOp>(isSecond, add(before, i32(1)), before);
-    Value start = mul(instance, tail.iterations), behind = add(start, tail.iterations);
-    Value from = sub(b_.create<arith::SelectOp>(isSecond, start, begin), start);
-    Value to = sub(b_.create<arith::MinUIOp>(end, behind), start);
-    Value first = spanOf(start), last = spanOf(sub(behind, i32(1)));
-    b_.create<scf::YieldOp>(ValueRange{add(tail.whole, instance), from, to, sub(tail.block, first),
-                                       add(sub(last, first), i32(1)), add(instance, first)});
+    Value firstOfSecond = b_.create<arith::AddIOp>(tail.whole, tail.blocks);
+    Value isSecond = b_.create<arith::CmpIOp>(arith::CmpIPredicate::uge, number, firstOfSecond);
+    Value at = b_.create<arith::SelectOp>(isSecond, i32(pieceBytes), i32(0));
+    SharedWindow window{tail.records, tail.records + 2 * pieceBytes};
+    SmallVector<Value> words;
+    for (int64_t word = 0; word < 6; ++word)
+      words.push_back(loadShared(b_.getI32Type(), at, tail.records + 4 * word, {}, window, tail.group));
+    b_.create<scf::YieldOp>(words);
   }
   llvm::copy(piece.getResults().drop_front(), tail.piece.begin());
   return piece.getResult(0);
@@ -283,9 +310,9 @@ LogicalResult ThreadEmitter::emitCombine(CombineOp op) {
     return success();
   }
   constexpr int64_t width = 4; // elements of 16 bytes
-  int64_t pieceBytes = 4 * slotElements(op.getTiles()), stride = 16 * options_.threads;
+  int64_t slotBytes = 4 * slotElements(op.getTiles()), stride = 16 * options_.threads;
   int64_t accesses = llvm::divideCeil(static_cast<int64_t>(mine.size()), width);
-  if (accesses * stride > pieceBytes)
+  if (accesses * stride > slotBytes)
     return op.emitOpError("has more elements in all threads than a slot has room for");
   auto word = [&](Value index) -> Value { return b_.create<arith::TruncIOp>(b_.getI32Type(), toI64(scalar(index))); };
   Value part = word(op.getPart()), parts = word(op.getParts()), slot = word(op.getSlot());
@@ -308,7 +335,7 @@ LogicalResult ThreadEmitter::emitCombine(CombineOp op) {
   // The pieces of an instance follow each other; those of the blocks of a cluster lie between.
   auto placeOf = [&](Value number) -> Value {
     Value at = b_.create<arith::AddIOp>(slot, b_.create<arith::MulIOp>(number, i32(options_.sharers)));
-    at = b_.create<arith::MulIOp>(b_.create<arith::ExtUIOp>(b_.getI64Type(), at), i64(pieceBytes));
+    at = b_.create<arith::MulIOp>(b_.create<arith::ExtUIOp>(b_.getI64Type(), at), i64(slotBytes));
     return b_.create<arith::AddIOp>(room, at);
   };
   auto elements = [&](ValueRange values, int64_t access) {

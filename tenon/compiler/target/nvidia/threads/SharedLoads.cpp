@@ -77,11 +77,30 @@ int64_t rowsOf(tile::LoadOp load) {
   return load.getType().getNumElements() / shape[*contiguousDim(load.getView())];
 }
 
-} // namespace
-
-SharedLoads sharedLoads(func::FuncOp kernel, int64_t blocks) {
+tile::GridOp gridOf(func::FuncOp kernel) {
   tile::GridOp grid;
   kernel.walk([&](tile::GridOp op) { grid = op; });
+  return grid;
+}
+
+bool isOfAll(tile::LoadOp load, const Dependents &dependents) {
+  return llvm::none_of(load.getOffsets(), [&](Value offset) { return dependents.contains(offset); });
+}
+
+} // namespace
+
+llvm::DenseSet<Operation *> loadsOfAll(func::FuncOp kernel, int64_t axis) {
+  Dependents dependents(kernel, gridOf(kernel).getIds()[axis]);
+  llvm::DenseSet<Operation *> loads;
+  kernel.walk([&](tile::LoadOp load) {
+    if (load->hasAttr(bulkAttr) && isOfAll(load, dependents))
+      loads.insert(load);
+  });
+  return loads;
+}
+
+SharedLoads sharedLoads(func::FuncOp kernel, int64_t blocks) {
+  tile::GridOp grid = gridOf(kernel);
   SharedLoads best;
   best.refusal = "every load depends on each axis of the grid";
   bool waits = false;
@@ -103,8 +122,7 @@ SharedLoads sharedLoads(func::FuncOp kernel, int64_t blocks) {
       if (!load->hasAttr(bulkAttr))
         return;
       together &= !dependents.controls(load);
-      bool same = llvm::none_of(load.getOffsets(), [&](Value offset) { return dependents.contains(offset); });
-      if (!same || rowsOf(load) % swizzledRows || rowsOf(load) < swizzledRows * blocks)
+      if (!isOfAll(load, dependents) || rowsOf(load) % swizzledRows || rowsOf(load) < swizzledRows * blocks)
         return;
       found.loads.insert(load);
       bytes += load.getType().getNumElements() * lower::byteSize(lower::memoryType(load.getType().getElementType()));

@@ -46,6 +46,8 @@ ThreadEmitter::ThreadPlaces ThreadEmitter::placesIn(const OperandTile &tile, con
                                                     int64_t rowDim, int64_t columnDim) {
   Value row = threadCoords(matrix)[rowDim];
   Value column = b_.create<arith::MulIOp>(threadCoords(matrix)[columnDim], i32(tile.elementBytes));
+  if (tile.panel && !tile.swizzleMask) // there is one panel, or threads are neighbours within 16 bytes
+    return {b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(row, i32(tile.pitch)), column), Value()};
   Value chunk = b_.create<arith::AndIOp>(column, i32(tile.panel ? tile.panel - 16 : ~int64_t(15)));
   Value base = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(row, i32(tile.pitch)),
                                         b_.create<arith::AndIOp>(column, i32(15)));
@@ -61,6 +63,8 @@ std::pair<Value, int64_t> ThreadEmitter::matrixPlace(const ThreadPlaces &places,
     panelOffset = byte / tile.panel * tile.panelSize();
     byte %= tile.panel;
   }
+  if (!places.chunk)
+    return {places.base, panelOffset + row * tile.pitch + byte};
   int64_t chunkOffset = (byte & ~int64_t(15)) ^ (row >> tile.swizzleShift & tile.swizzleMask) * 16;
   Value chunk = places.chunk;
   if (chunkOffset)
@@ -95,6 +99,7 @@ void ThreadEmitter::writeMatrix(Value value, Type element, const OperandTile &ti
 void ThreadEmitter::writeMatrices(Value value, Type element, const OperandTile &tile, int64_t begin, int64_t rowDim,
                                   int64_t columnDim, SharedWindow window, int group, ColumnRange columns) {
   const Distribution &matrix = distribution(value);
+  assert((!tile.panel || tile.swizzleMask) && "rows of whole matrices have panels of a power of two");
   auto masked = [&](Value number, int64_t bits) -> Value { return b_.create<arith::AndIOp>(number, i32(bits)); };
   Value lane = masked(threadId_, 31);
   Value row = b_.create<arith::AddIOp>(masked(threadCoords(matrix)[rowDim], ~int64_t(7)), masked(lane, 15));

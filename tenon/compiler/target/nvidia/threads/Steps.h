@@ -14,12 +14,15 @@ struct Steps {
   bool order = true;        ///< instances in an order that walks a few rows of tiles together
   bool registers = true;    ///< registers move from the warps that load to those that multiply
   bool overlap = true;      ///< a dot is waited for when the next iteration's has been started
+  bool joinedDots = true;   ///< dots of the same rows are one instruction
+  bool liveRows = true;     ///< warpgroups whose rows nobody needs multiply nothing
   bool bulkStores = true;   ///< stores by the tensor memory accelerator
   bool slices = true;       ///< large tiles are stored in slices that take turns in little shared memory
   bool earlyLoads = true;   ///< loads behind a loop of dots are made before it
   bool groupExchange = true; ///< small tiles change layout within each warpgroup
   bool sinking = true;      ///< values are computed where they are used
   bool firstLoads = true;   ///< what a block loads first is asked for while the kernel before still runs
+  bool streams = true;      ///< the L2 cache drops first what is read once
 
   /// All of them but the ones named, separated by commas. Throws Error for a name that is none of names().
   static Steps without(std::string_view list);

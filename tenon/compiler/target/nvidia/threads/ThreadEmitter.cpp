@@ -427,13 +427,17 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     behind = storeBehind(loop);
     Value runs = b_.create<arith::CmpIOp>(arith::CmpIPredicate::slt, scalar(loop.getLowerBound()),
                                           scalar(loop.getUpperBound()));
-    ArrayRef<Value> unchanged = ArrayRef<Value>(inits).drop_back(rings.held.size());
-    guard = b_.create<scf::IfOp>(ValueRange(unchanged).getTypes(), runs, /*addThenBlock=*/true, /*addElseBlock=*/true);
+    Value needs = behind ? Value() : needsRows(loop, rings);
+    SmallVector<Value> unchanged(ArrayRef<Value>(inits).drop_back(rings.held.size()));
+    guard = b_.create<scf::IfOp>(ValueRange(unchanged).getTypes(), both(runs, needs), /*addThenBlock=*/true,
+                                 /*addElseBlock=*/true);
     b_.setInsertionPointToStart(guard.elseBlock());
     if (behind)
       awaitFirstBuffer(behind);
     if (turns_ && loop == turns_->last)
       passTurn();
+    if (needs)
+      llvm::copy(passSlots(loop, *rings.rings[0]), unchanged.end() - 2);
     b_.create<scf::YieldOp>(unchanged);
     b_.setInsertionPointToStart(guard.thenBlock());
   }
@@ -441,7 +445,7 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     inits.push_back(i32(0));
   if (ahead)
     inits.push_back(i32(0));
-  if (rings.fromZero)
+  if (!rings.fromZero.empty())
     forgetZeros(loop, rings.fromZero, inits);
   auto lowered = b_.create<scf::ForOp>(scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
                                        scalar(loop.getStep()), inits);
@@ -456,8 +460,8 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPointToStart(lowered.getBody());
     orderIterations(*loop.getBody());
-    if (rings.fromZero)
-      addsFrom_[rings.fromZero] =
+    if (!rings.fromZero.empty())
+      addsFrom_[rings.fromZero.front()] =
           b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, lowered.getInductionVar(), lowered.getLowerBound());
     Value nextSlot;
     if (pipeline)
@@ -535,7 +539,7 @@ LogicalResult ThreadEmitter::emitIf(scf::IfOp branch) {
     }
     types.append(count, element);
   }
-  CarriedRings rings{ringsIn(branch), {}, {}};
+  CarriedRings rings{ringsIn(branch), {}, {}, {}};
   types.append(2 * rings.rings.size(), b_.getI32Type());
   SmallVector<Value> unchanged; // of the rings
   append(rings, unchanged);

@@ -360,6 +360,7 @@ private:
   mlir::Value clustersAlong(tile::GridOp grid, size_t axis);
   int64_t rowsTogether();
   void planInstances(tile::GridOp grid);
+  void planStreams(tile::GridOp grid); ///< Streams.cpp
   void prefetchFirstLoads(tile::GridOp grid, llvm::ArrayRef<mlir::Operation *> program, const ProducerSlice &slice);
   Divisors divisorsOf(tile::GridOp grid, bool inverses);
   std::pair<mlir::Value, mlir::Value> divide(mlir::Value number, const Divisor &by);
@@ -395,9 +396,9 @@ private:
     llvm::SmallVector<Ring *> rings; ///< slot and phase
     llvm::SmallVector<Ring *> held;  ///< the slot that dots under way still read
     llvm::SmallVector<tile::DotOp> dots; ///< that are under way at the end of an iteration
-    /// One of those, which begins at zero and is the first of an iteration. Where other dots are under way already, the
-    /// assembler defines accumulators that hold nothing, and makes every dot wait for it.
-    tile::DotOp fromZero;
+    /// Those that begin at zero and are started by the first dot of an iteration, that one in front. Where other dots
+    /// are under way already, the assembler defines accumulators that hold nothing, and makes every dot wait for it.
+    llvm::SmallVector<tile::DotOp> fromZero;
   };
   CarriedRings carriedBy(mlir::scf::ForOp loop);
   void append(const CarriedRings &carried, llvm::SmallVectorImpl<mlir::Value> &values);
@@ -427,15 +428,31 @@ private:
     ShareOp op;
     mlir::Value block, blocks, iterations;      ///< i32: this one's number, how many there are; of a whole instance
     mlir::Value whole, length, longer;          ///< i32: instances that are not shared; of a span; spans with one more
+    int64_t records;                            ///< in shared memory: this block's pieces
+    int group;
     std::array<mlir::Value, 5> piece;           ///< i32: what ShareOp gives, of the piece at hand
   };
   mlir::Value planTail(mlir::Value count, mlir::Value first, mlir::Value step);
   mlir::Value spanBegin(mlir::Value span);
   mlir::Value spanOf(mlir::Value iteration);
+  void writePieces();
   mlir::Value takePiece(mlir::Value number);
   void emitShare(ShareOp op);
   mlir::LogicalResult emitCombine(CombineOp op);
   mlir::Value countPiece(CombineOp op, mlir::Value slot, mlir::Value parts);
+
+  //--- JoinedDots.cpp: dots that one instruction computes ---
+  struct Joinable;
+  std::optional<Joinable> joinable(tile::DotOp dot);
+  static bool mayJoin(const Joinable &first, const Joinable &next, int64_t columns);
+  void planJoinedDots();
+  llvm::SmallVector<tile::DotOp> startedWith(tile::DotOp dot);
+
+  //--- LiveRows.cpp: warpgroups whose rows nobody needs ---
+  mlir::Value scalarAhead(mlir::Value value, mlir::scf::ForOp loop);
+  bool onlyMultiplies(mlir::scf::ForOp loop, const CarriedRings &rings);
+  mlir::Value needsRows(mlir::scf::ForOp loop, const CarriedRings &rings);
+  std::array<mlir::Value, 2> passSlots(mlir::scf::ForOp loop, Ring &ring);
 
   //--- WarpgroupDot.cpp: dots under way ---
   /// Waits for all of them; what they read is free.
@@ -443,7 +460,7 @@ private:
   bool isUnderWay(mlir::Value tile) const { return llvm::is_contained(underWay_, tile); }
   void settleFor(mlir::Operation &op);
   static bool isZeroTile(mlir::Value tile);
-  void forgetZeros(mlir::scf::ForOp loop, tile::DotOp dot, llvm::MutableArrayRef<mlir::Value> inits);
+  void forgetZeros(mlir::scf::ForOp loop, llvm::ArrayRef<tile::DotOp> dots, llvm::MutableArrayRef<mlir::Value> inits);
   void waitForDots(int32_t pending, llvm::ArrayRef<mlir::Value> tiles);
   void releaseHeld();
 
@@ -561,6 +578,8 @@ private:
   llvm::SmallVector<mlir::Value> underWay_; ///< results of dots that no wait has covered yet
   llvm::DenseSet<mlir::Operation *> awaited_; ///< stores whose first buffer is free when they begin
   llvm::DenseSet<mlir::Operation *> carriedDots_;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<tile::DotOp>> joined_; ///< by the first of them: all
+  llvm::DenseSet<mlir::Operation *> startedBefore_;                          ///< by another dot, which stands for it
   llvm::DenseMap<mlir::Operation *, mlir::Value> addsFrom_; ///< by dot: whether there are sums yet; none: there are
   struct StagingMemory {
     int64_t begin;

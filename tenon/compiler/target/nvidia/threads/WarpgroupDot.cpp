@@ -59,6 +59,9 @@ bool ThreadEmitter::isZeroTile(Value tile) {
 }
 
 void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
+  if (startedBefore_.contains(op))
+    return;
+  SmallVector<tile::DotOp> together = startedWith(op); // one behind the other, in the instruction's columns
   WarpgroupShape shape = *warpgroupShape(op, options_.threads / 32);
   Value left = shape.swapped ? op.getB() : op.getA(), right = shape.swapped ? op.getA() : op.getB();
   StagedOperand a = operandOf(left, plan, shape.swapped ? 0 : 1), b = operandOf(right, plan, shape.swapped ? 1 : 0);
@@ -93,19 +96,24 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
 
   // The instruction's accumulators 4 j + 2 h + i: row 8 h, column 8 j + i, from where the block of rows and columns
   // begins.
-  const Distribution &result = distribution(op);
-  SmallVector<SmallVector<int>> blocks;
-  for (int64_t row = 0; row < shape.rowBlocks(); ++row)
-    for (int64_t column = 0; column < shape.columnBlocks(); ++column) {
-      SmallVector<int> &numbers = blocks.emplace_back();
-      for (int64_t j = 0; j < shape.n / 2; ++j) {
-        int64_t r = 64 * row + j / 2 % 2 * 8, c = shape.n * column + j / 4 * 8 + j % 2;
-        numbers.push_back(result.registerAt(shape.swapped ? ArrayRef<int64_t>{c, r} : ArrayRef<int64_t>{r, c}));
+  SmallVector<SmallVector<int>> blocks(shape.rowBlocks() * shape.columnBlocks());
+  Registers sums, before;
+  for (tile::DotOp dot : together) {
+    const Distribution &result = distribution(dot);
+    int64_t n = warpgroupShape(dot, options_.threads / 32)->n;
+    for (auto [number, numbers] : llvm::enumerate(blocks)) {
+      int64_t row = number / shape.columnBlocks(), column = number % shape.columnBlocks();
+      for (int64_t j = 0; j < n / 2; ++j) {
+        int64_t r = 64 * row + j / 2 % 2 * 8, c = n * column + j / 4 * 8 + j % 2;
+        int at = result.registerAt(shape.swapped ? ArrayRef<int64_t>{c, r} : ArrayRef<int64_t>{r, c});
+        numbers.push_back(static_cast<int>(sums.size()) + at);
       }
     }
+    sums.append(registers(dot.getAcc()));
+  }
 
-  Registers sums = registers(op.getAcc()), before;
-  bool fromZero = isZeroTile(op.getAcc()), promotes = plan.promotes();
+  bool fromZero = llvm::all_of(together, [](tile::DotOp dot) { return isZeroTile(dot.getAcc()); });
+  bool promotes = plan.promotes();
   if (promotes && !fromZero) {
     before = sums;
     Value zero = lower::constantLike(b_, b_.getF32Type(), 0);
@@ -123,18 +131,18 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
   Value addsFirst = addsFrom_.lookup(op);
   if (!addsFirst)
     addsFirst = boolean(!fromZero);
-  /// One instruction: `n` columns of a block of rows, from `column` on.
-  auto multiply = [&](int64_t row, int64_t column, int64_t n, ArrayRef<int> numbers, int64_t step, Registers &sums) {
+  /// One instruction: columns of a block of rows, from `column` on.
+  auto multiply = [&](int64_t row, int64_t column, ArrayRef<int> numbers, int64_t step, Registers &sums) {
     SmallVector<Value> accumulators;
     for (int number : numbers) // columns come in eights: behind the last one of the tile nothing is added to anything
       accumulators.push_back(sums[number] ? sums[number] : lower::constantLike(b_, lower::registerType(element), 0));
     int64_t k = step * plan.depth;
     Value descriptorA = moved(atA, outerOffset(a.tile, a.alongK, 64 * row) + innerOffset(a.tile, a.alongK, k));
     Value descriptorB = moved(atB, outerOffset(b.tile, b.alongK, column) + innerOffset(b.tile, b.alongK, k));
-    auto products = b_.create<WgmmaOp>(ValueRange(accumulators).getTypes(), typeA, typeB, static_cast<uint32_t>(n),
-                                       !a.alongK, !b.alongK, accumulators, descriptorA, descriptorB,
-                                       step ? boolean(true) : addsFirst, windowOf(left, a), windowOf(right, b),
-                                       IntegerAttr());
+    auto products =
+        b_.create<WgmmaOp>(ValueRange(accumulators).getTypes(), typeA, typeB, static_cast<uint32_t>(numbers.size() * 2),
+                           !a.alongK, !b.alongK, accumulators, descriptorA, descriptorB,
+                           step ? boolean(true) : addsFirst, windowOf(left, a), windowOf(right, b), IntegerAttr());
     for (auto [number, value] : llvm::zip(numbers, products.getResults()))
       sums[number] = value;
   };
@@ -147,7 +155,7 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
         numbers = numbers.slice(column % shape.n / 2, n / 2);
         b_.create<WgmmaFenceOp>();
         for (int64_t step = 0; step < steps; ++step)
-          multiply(row, column, n, numbers, step, sums);
+          multiply(row, column, numbers, step, sums);
         b_.create<WgmmaCommitOp>();
         SmallVector<Value> piece;
         for (int number : numbers)
@@ -163,30 +171,36 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t row = 0; row < shape.rowBlocks(); ++row)
       for (int64_t column = 0; column < shape.columnBlocks(); ++column)
-        multiply(row, shape.n * column, shape.n, blocks[row * shape.columnBlocks() + column], step, sums);
+        multiply(row, shape.n * column, blocks[row * shape.columnBlocks() + column], step, sums);
   b_.create<WgmmaCommitOp>();
-  llvm::erase(underWay_, op.getAcc());
-  registers(op) = std::move(sums);
-  underWay_.push_back(op);
+  SmallVector<Value> results(together.begin(), together.end());
+  ArrayRef<Value> rest = sums;
+  for (tile::DotOp dot : together) {
+    llvm::erase(underWay_, dot.getAcc());
+    size_t count = distribution(dot).registers();
+    registers(dot).assign(rest.begin(), rest.begin() + count);
+    rest = rest.drop_front(count);
+  }
+  underWay_.append(results);
   if (isStaged || promotes) {
     settle(); // the threads write there again, or add to the sums
     if (!before.empty())
       for (auto [sum, old] : llvm::zip(registers(op), before))
         if (sum)
           sum = b_.create<arith::AddFOp>(old, sum);
-  } else if (carriedDots_.contains(op)) {
-    waitForDots(1, Value(op)); // those before are complete
+  } else if (llvm::any_of(together, [&](tile::DotOp dot) { return carriedDots_.contains(dot); })) {
+    waitForDots(1, results); // those before are complete
     releaseHeld();
   }
 }
 
 /// The first iteration needs no zeros to add to: a hundred registers less to write, while nothing multiplies.
-void ThreadEmitter::forgetZeros(scf::ForOp loop, tile::DotOp dot, MutableArrayRef<Value> inits) {
+void ThreadEmitter::forgetZeros(scf::ForOp loop, ArrayRef<tile::DotOp> dots, MutableArrayRef<Value> inits) {
   size_t at = 0;
   for (auto [argument, init] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs())) {
     SmallVector<Value> values;
     flatten(init, values);
-    if (dot.getAcc() == argument)
+    if (llvm::any_of(dots, [&](tile::DotOp dot) { return dot.getAcc() == argument; }))
       for (Value &value : inits.slice(at, values.size()))
         value = b_.create<AnythingOp>(value.getType());
     at += values.size();

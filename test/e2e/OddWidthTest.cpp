@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stores by the tensor memory accelerator of tiles whose rows are an odd number of 16 bytes, in the simulator: panels
+// that need no swizzle, one of them or several, whole tiles and slices.
+#include "SimSupport.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+LaunchOptions with(int64_t bm, int64_t bn, int warps, int cluster = 0) {
+  LaunchOptions options = onSimulator({{"bm", bm}, {"bn", bn}, {"bk", 64}}, warps);
+  options.compile.cluster = cluster;
+  return options;
+}
+
+/// 200 columns are five panels of 40; 72, 184 (23 pieces of 16 bytes) and 120 are one. Sizes that end within tiles,
+/// within panels, and with them.
+TEST(OddWidth, Products) {
+  struct Case {
+    int64_t bm, bn;
+    int warps, cluster;
+    int64_t m, n, k;
+    const char *told;
+  };
+  for (const Case &one : {Case{128, 200, 8, 0, 130, 400, 320, "through 20480 bytes of shared memory, in 5 slices"},
+                          Case{128, 200, 8, 4, 260, 208, 128, "in 5 slices"},
+                          Case{64, 200, 4, 2, 100, 232, 192, "through 25600 bytes of shared memory"},
+                          Case{128, 72, 4, 4, 100, 300 * 8, 64, "through 18432 bytes of shared memory"},
+                          Case{64, 184, 4, 0, 64, 400, 64, "through 23552 bytes of shared memory"},
+                          Case{64, 120, 4, 0, 40, 88, 128, "through 15360 bytes of shared memory"},
+                          Case{64, 24, 4, 0, 64, 48, 64, "through 3072 bytes of shared memory"}}) {
+    Problem problem =
+        zoo::matmulProblem({.m = one.m, .n = one.n, .k = one.k, .bias = true, .transposedB = true}, bf16, 3);
+    LaunchOptions options = withParamsOf(problem, with(one.bm, one.bn, one.warps, one.cluster));
+    expectParts(remarksOf(zoo::matmul, problem.arguments, options),
+                {"store is made by the tensor memory accelerator", one.told});
+    for (int seed : {1, 2}) {
+      SimulatorSeed order(seed);
+      Verdict verdict = verify(problem, zoo::matmul, options);
+      EXPECT_TRUE(verdict.passed) << problem.label << ", " << one.bn << " columns: " << verdict.reason;
+    }
+  }
+}
+
+/// Rows that do not end at multiples of 16 bytes cannot be stored so.
+TEST(OddWidth, RowsThatEndAnywhere) {
+  Problem problem = zoo::matmulProblem({.m = 64, .n = 203, .k = 64, .transposedB = true}, bf16, 3);
+  LaunchOptions options = withParamsOf(problem, with(64, 200, 4));
+  EXPECT_EQ(remarksOf(zoo::matmul, problem.arguments, options).find("store is made by the tensor"), std::string::npos);
+  Verdict verdict = verify(problem, zoo::matmul, options);
+  EXPECT_TRUE(verdict.passed) << verdict.reason;
+}
+
+/// Results of another type and another layout: maxima of the products and a tile that no dot made, whose threads have
+/// 16 bytes each. 24 columns of f16, 48 of i8.
+TEST(OddWidth, TilesOfOtherLayouts) {
+  Kernel clip("clip(a, b, x, c, d, e)", [](View a, View b, View x, View c, View d, View e) {
+    promise_no_overlap();
+    auto [i, j] = grid(cdiv(c.size(0), 64), cdiv(c.size(1), 24));
+    Tile sums = zeros(f32, {64, 24});
+    for (Index k : range(0, a.size(1), 64))
+      sums = dot(a.load({i * 64, k}, {64, 64}), b.load({k, j * 24}, {64, 24}), sums);
+    c.store({i * 64, j * 24}, minimum(sums, 1.0f).to(f16));
+    d.store({i * 64, j * 24}, (x.load({i * 64, j * 24}, {64, 24}) * 2.0f).to(f16));
+    e.store({i * 64, j * 48}, (full(f32, {64, 48}, 3.0) + 1.0f).to(i8));
+  });
+  for (auto [rows, columns] : {std::array<int64_t, 2>{64, 24}, {100, 56}}) {
+    Tensor a = zoo::randomTensor(f16, {rows, 128}, 1, -1, 1), b = zoo::randomTensor(f16, {128, columns}, 2, -1, 1);
+    Tensor x = zoo::randomTensor(f16, {rows, columns}, 3, -1, 1);
+    auto run = [&](const char *without) {
+      Tensor c = Tensor::zeros(f16, {rows, columns}), d = Tensor::zeros(f16, {rows, columns});
+      Tensor e = Tensor::zeros(i8, {rows, 2 * columns});
+      LaunchOptions options = onSimulator({});
+      options.compile.without = without;
+      std::string remarks = remarksOf(clip, {a, b, x, c, d, e}, options);
+      size_t stores = 0;
+      for (size_t at = 0; (at = remarks.find("store is made by the tensor", at)) != std::string::npos; ++at)
+        ++stores;
+      EXPECT_EQ(stores, *without ? 0u : 3u) << remarks;
+      launch(clip, {a, b, x, c, d, e}, options);
+      std::vector<float> all = valuesOf<float>(c), more = valuesOf<float>(d), last = valuesOf<float>(e);
+      all.insert(all.end(), more.begin(), more.end());
+      all.insert(all.end(), last.begin(), last.end());
+      return all;
+    };
+    EXPECT_EQ(run(""), run("bulk-stores"));
+  }
+}
+
+} // namespace
