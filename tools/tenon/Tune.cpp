@@ -216,7 +216,8 @@ int tuneKernel(const TuneRequest &request) {
                found.seconds > 0 ? secondsText(found.seconds) : "not measured", found.reason);
     if (request.explain)
       explain(found, one, problem, space, options.launch);
-    fmt::print("results are kept in {}\n", database.description());
+    if (!found.tried.empty())
+      fmt::print("results are kept in {}\n", database.description());
   }
   Json row = {{"kernel", one.entry->name},   {"shape", one.shape},       {"dtype", nameOf(one.dtype)},
               {"target", request.target},    {"policy", request.policy}, {"seed", request.searchSeed},
