@@ -82,8 +82,8 @@ private:
   std::unique_ptr<Store> store_;
 };
 
-/// The best of the records of one key: of each configuration the fastest measurement, and of those the fastest; on a
-/// tie the first by name. A configuration that was ever found wrong, crashing, hanging or too fast to be true is out.
+/// The best of the records of one key: of each configuration the middle measurement (of two the slower), and of those the
+/// fastest; on a tie the first by name. A configuration that was ever found wrong, crashing, hanging or too fast to be true is out.
 /// `isCurrent` is asked about the best first, so that only what would be chosen is traced; a record that it denies
 /// counts for nothing.
 std::optional<TuneRecord> bestOf(const std::vector<TuneRecord> &records,

@@ -84,7 +84,7 @@ void printTried(const TuneReport &report) {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](auto *a, auto *b) { return a->outcome.seconds < b->outcome.seconds; });
   using enum Table::Align;
-  Table table({{"configuration"}, {"time", right}, {"predicted", right}, {"", left}});
+  Table table({{"configuration"}, {"first try", right}, {"predicted", right}, {"", left}});
   for (size_t i = 0; i < std::min<size_t>(sorted.size(), 5); ++i)
     table.add({sorted[i]->configuration.str(), secondsText(sorted[i]->outcome.seconds),
                secondsText(sorted[i]->predicted), sorted[i]->known ? "known before" : ""});
