@@ -33,6 +33,10 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True  # nothing is left beside the sources
+import peer_protocol
+from peer_protocol import NoSuchPeer
+
 BURST_MS = 30.0
 COMPILE_SECONDS = 100.0  # for all cases together; what is not ready then is compiled when its row comes
 
@@ -55,10 +59,6 @@ def inductor_cache(threads):
     base = base or os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")
     own = f"threads-{threads}"
     return base if os.path.basename(base) == own else os.path.join(base, own)
-
-
-class NoSuchPeer(Exception):
-    """The case has no such peer: said in the answer, never skipped."""
 
 
 class Runner:
@@ -476,10 +476,8 @@ def compile_ahead(library, threads, cases):
     return json.loads(lines[1]) if len(lines) > 1 else {"error": f"ended with {process.returncode}"}
 
 
-def answer(library, threads, peers, missing, question):
-    if missing:
-        return {"error": f"not installed: {missing}", "missing": True}
-    try:
+def serve(library, threads, questions, answers):
+    def answer(peers, question):
         if question.get("burst"):
             return {"ms": peers.burst()}
         if question.get("here"):
@@ -489,39 +487,9 @@ def answer(library, threads, peers, missing, question):
         if "case" in question:
             return {"ready": True, **peers.prepare(question["case"], question["peer"])}
         return {"error": "a question has a case, a burst or cases to compile"}
-    except NoSuchPeer as error:
-        return {"error": str(error), "none": True}
-    except ImportError as error:
-        return {"error": f"not installed: {error}", "missing": True}
-    except Exception as error:  # whatever it is, the other side must hear of it
-        return {"error": f"{type(error).__name__}: {str(error).strip()[:500]}"}
 
-
-def serve(library, threads, questions, answers):
-    def say(message):
-        answers.write(json.dumps(message) + "\n")
-        answers.flush()
-
-    peers, missing = None, None
-    try:
-        peers = {"torch": TorchPeers, "numpy": NumpyPeers, "fake": FakePeers}[library](threads)
-    except Exception as error:
-        missing = str(error) or type(error).__name__
-    greeting = {"library": library, "threads": threads, "versions": {"python": sys.version.split()[0]}}
-    if missing:
-        greeting["missing"] = missing
-    else:
-        greeting["versions"].update(peers.versions())
-    say(greeting)
-    for line in questions:
-        if not line.strip():
-            continue
-        try:
-            question = json.loads(line)
-        except ValueError as error:
-            say({"error": f"no JSON: {error}"})
-            continue
-        say(answer(library, threads, peers, missing, question))
+    peers = {"torch": TorchPeers, "numpy": NumpyPeers, "fake": FakePeers}[library]
+    peer_protocol.serve({"library": library, "threads": threads}, lambda: peers(threads), answer, questions, answers)
 
 
 def small_case(kernel, dtype):
@@ -597,10 +565,7 @@ def main():
               **{name: str(threads) for name in THREADS}}
     if library != "fake" and any(os.environ.get(name) != value for name, value in wanted.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
-    # Whatever libraries print goes to the standard error stream: the standard output is for answers alone.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    serve(library, threads, sys.stdin, answers)
+    serve(library, threads, sys.stdin, peer_protocol.standard_answers())
 
 
 if __name__ == "__main__":

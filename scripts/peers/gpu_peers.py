@@ -31,13 +31,11 @@ import time
 
 sys.dont_write_bytecode = True  # nothing is left beside the sources
 import matmul_peers
+import peer_protocol
+from peer_protocol import NoSuchPeer
 
 BURST_MS = 3.0
 JAX_BURST_MS = 10.0  # timed from the host: long enough that its overhead does not count
-
-
-class NoSuchPeer(Exception):
-    """The case has no such peer: said in the answer, never skipped."""
 
 
 # ---- PyTorch and Triton ---------------------------------------------------------------------------------------------
@@ -442,49 +440,18 @@ class FakePeers:
 # ---- The protocol ---------------------------------------------------------------------------------------------------
 
 
-def answer(peers, missing, question):
-    if missing:
-        return {"error": f"not installed: {missing}", "missing": True}
-    try:
-        if question.get("burst"):
-            asked = {key: question[key] for key in ("peer", "length_ms", "untimed") if key in question}
-            return {"ms": peers.burst(**asked)}
-        if "case" in question:
-            return {"ready": True, **peers.prepare(question["case"], question["peer"])}
-        return {"error": "a question has either a case or a burst"}
-    except NoSuchPeer as error:
-        return {"error": str(error), "none": True}
-    except ImportError as error:
-        return {"error": f"not installed: {error}", "missing": True}
-    except Exception as error:  # whatever it is, the other side must hear of it
-        return {"error": f"{type(error).__name__}: {str(error).strip()[:500]}"}
+def answer(peers, question):
+    if question.get("burst"):
+        asked = {key: question[key] for key in ("peer", "length_ms", "untimed") if key in question}
+        return {"ms": peers.burst(**asked)}
+    if "case" in question:
+        return {"ready": True, **peers.prepare(question["case"], question["peer"])}
+    return {"error": "a question has either a case or a burst"}
 
 
 def serve(framework, questions, answers):
-    def say(message):
-        answers.write(json.dumps(message) + "\n")
-        answers.flush()
-
-    peers, missing = None, None
-    try:
-        peers = {"torch": TorchPeers, "jax": JaxPeers, "fake": FakePeers}[framework]()
-    except Exception as error:
-        missing = str(error) or type(error).__name__
-    greeting = {"framework": framework, "versions": {"python": sys.version.split()[0]}}
-    if missing:
-        greeting["missing"] = missing
-    else:
-        greeting["versions"].update(peers.versions())
-    say(greeting)
-    for line in questions:
-        if not line.strip():
-            continue
-        try:
-            question = json.loads(line)
-        except ValueError as error:
-            say({"error": f"no JSON: {error}"})
-            continue
-        say(answer(peers, missing, question))
+    peers = {"torch": TorchPeers, "jax": JaxPeers, "fake": FakePeers}[framework]
+    peer_protocol.serve({"framework": framework}, peers, answer, questions, answers)
 
 
 def self_test():
@@ -525,10 +492,7 @@ def main():
         return self_test()
     if len(sys.argv) != 2 or sys.argv[1] not in ("torch", "jax", "fake"):
         sys.exit(__doc__)
-    # Whatever libraries print goes to the standard error stream: the standard output is for answers alone.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    serve(sys.argv[1], sys.stdin, answers)
+    serve(sys.argv[1], sys.stdin, peer_protocol.standard_answers())
 
 
 if __name__ == "__main__":

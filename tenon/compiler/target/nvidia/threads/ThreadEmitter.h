@@ -4,6 +4,7 @@
 #include "tenon/compiler/dialect/TileDialect.h"
 #include "tenon/compiler/lower/Elements.h"
 #include "tenon/compiler/lower/KernelInfo.h"
+#include "tenon/compiler/target/nvidia/threads/AccessWidth.h"
 #include "tenon/compiler/target/nvidia/threads/AxisInfo.h"
 #include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 #include "tenon/compiler/target/nvidia/threads/Distribution.h"
@@ -29,9 +30,9 @@
 ///
 /// The pieces, one file each: ThreadEmitter.cpp (program, control flow, element-wise), Memory.cpp (loads and stores),
 /// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp
-/// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, ClusterReduce.cpp, Scan.cpp, Dot.cpp, WarpgroupDot.cpp, MatrixDot.cpp and
-/// PlainDot.cpp (dots), Pipeline.cpp (loads that run ahead of their loop), Roles.cpp and Rings.cpp (loads by a warp of
-/// their own), Schedule.cpp, ShareTail.cpp and PingPong.cpp (which instances a block and its warpgroups have),
+/// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, ClusterReduce.cpp, Scan.cpp, Dot.cpp,
+/// WarpgroupDot.cpp, JoinedDots.cpp, LiveRows.cpp, MatrixDot.cpp and PlainDot.cpp (dots), Pipeline.cpp (loads that run
+/// ahead of their loop), Roles.cpp, Rings.cpp and Streams.cpp (loads by a warp of their own), Schedule.cpp, ShareTail.cpp and PingPong.cpp (which instances a block and its warpgroups have),
 /// BulkStore.cpp and StagedScatter.cpp.
 namespace tenon::nvidia {
 
@@ -87,28 +88,6 @@ int64_t exchangedBytes(llvm::ArrayRef<llvm::SmallVector<mlir::Value>> lists);
 
 /// Whether a dot runs on the matrix units (mma.sync); otherwise each thread multiplies and adds.
 bool usesMatrixUnit(tile::DotOp dot);
-
-/// How many consecutive elements one access may move: as the view's alignment allows, and such that bounds cannot cut in
-/// the middle.
-struct AccessWidth {
-  int64_t elements, widest;
-  const char *limit; ///< why not the widest
-
-  void limitTo(int64_t most, const char *reason) {
-    if (most < elements) {
-      elements = std::max<int64_t>(most, 1);
-      limit = reason;
-    }
-  }
-};
-AccessWidth accessWidth(mlir::Value view, mlir::ValueRange offsets, llvm::ArrayRef<int64_t> shape,
-                        Divisibility &divisibility);
-
-/// Elements of 16 bytes, if accesses of that many can be made at any address (Unaligned.cpp), and whether a load or a
-/// store whose known alignment gives it accesses of `width` elements should be.
-std::optional<int64_t> unalignedWidth(mlir::Value view, llvm::ArrayRef<int64_t> shape);
-bool prefersUnaligned(tile::LoadOp load, int64_t width);
-bool prefersUnaligned(tile::StoreOp store, int64_t width);
 
 /// How threads read a staged tile (Staging.h) to write it to memory: pieces of 16 bytes, the neighbours of a panel's row
 /// beside each other; each of two warpgroups has half of the rows.
