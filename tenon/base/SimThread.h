@@ -26,7 +26,8 @@ struct ThreadHeader {
 
 inline constexpr const char *threadSymbol = "tenon_sim_thread"; ///< void (ThreadHeader *, const int64_t *words)
 inline constexpr const char *placesSymbol = "tenon_sim_places"; ///< "file:line\0file:line\0...\0"
-/// int64_t[4]: threads, cluster, shared bytes, and whether there are instructions of asynchronous units (tma_load, wgmma).
+/// int64_t[5]: threads, cluster, shared bytes, whether there are instructions of asynchronous units (tma_load, wgmma),
+/// and how many blocks divide the registers of a multiprocessor.
 inline constexpr const char *shapeSymbol = "tenon_sim_shape";
 
 // The numbers of the dialect's enumerations; compiler/target/nvidia/sim checks that they agree.

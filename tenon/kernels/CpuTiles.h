@@ -17,15 +17,20 @@ inline int64_t evenTile(int64_t extent, int64_t most) {
   return extent % parts == 0 ? std::max<int64_t>(extent / parts, 1) : most;
 }
 
-/// The extents of tiles that cut `extent` into some number of parts: equal ones where that is possible, otherwise a multiple
-/// of what a block of registers holds.
+/// The extents of tiles that cut `extent` into some number of parts, largest first: multiples of what a block of
+/// registers holds, and equal ones where that is possible.
 inline std::vector<int64_t> tileExtents(int64_t extent, int64_t most, int64_t multiple) {
   std::vector<int64_t> found;
-  for (int64_t parts = (extent + most - 1) / most; found.empty() || found.back() > multiple; ++parts) {
-    int64_t even = (extent + parts - 1) / parts;
-    int64_t tile = extent % parts == 0 ? even : std::min(roundUp(even, multiple), most);
+  auto add = [&](int64_t tile) {
     if (found.empty() || tile < found.back())
       found.push_back(tile);
+  };
+  for (int64_t parts = (extent + most - 1) / most; found.empty() || found.back() > multiple; ++parts) {
+    int64_t even = (extent + parts - 1) / parts;
+    if (parts > 1)
+      add(std::min(roundUp(even, multiple), most));
+    if (extent % parts == 0)
+      add(even);
   }
   return found;
 }
@@ -42,14 +47,32 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
   // Tiles of AMX are read so fast that 32 rows of a and 32 columns of b should be in L1 together.
   int64_t depth = size < 4 ? 512 : 1024;
   // Packing a row of a, or a column of b, takes as long as so many products for each of its elements.
-  double packing = size < 4 ? 16 : 2.5, least = 0;
+  constexpr double packing = 16;
+  double least = 0;
+  int64_t bk = evenTile(k, depth / size);
+  if (k % bk && k * size <= 2048)
+    bk = k; // rather a long step than an edge
+  // Where there are few rows, most of the time goes into reading b, and pieces of its rows should be long: 1 KiB, as
+  // long as what is packed of it is no more than half of a cache of 1 MiB.
+  int64_t packed = (512 << 10) / (bk * size) / 64 * 64;
+  int64_t most = m > 64 ? 256 : std::clamp<int64_t>(std::min<int64_t>(packed, 1024 / size), 256, 1024);
+  // Of vectors, the last columns take a whole one; of tiles, a block of 32 x 32 that is not all there is copied.
+  auto taken = [&](int64_t extent, int64_t part) {
+    return size < 4 ? extent / 32 * 32 + (extent % 32 ? 48 : 0) : roundUp(extent, part);
+  };
   int64_t bm = 0, bn = 0;
   for (int64_t rows : tileExtents(m, 256, 16))
-    for (int64_t columns : tileExtents(std::max<int64_t>(n, 1), 256, 32)) {
+    for (int64_t columns : tileExtents(std::max<int64_t>(n, 1), most, 32)) {
       int64_t down = (m + rows - 1) / rows, across = (n + columns - 1) / columns;
-      int64_t instances = std::max<int64_t>(down * across, 1), rounds = (instances + threads - 1) / threads;
-      double work = static_cast<double>(m) * n + packing * (static_cast<double>(m) * across + static_cast<double>(n) * down);
-      double cost = work * rounds / instances;
+      int64_t instances = std::max<int64_t>(down * across, 1);
+      // Each thread has so many tiles, and then some wait for the slowest: threads that share a core, or have a
+      // processor that others use too, are not equally fast.
+      double rounds = std::max<double>((instances + threads - 1) / threads,
+                                       static_cast<double>(instances) / threads + (threads > 1 ? 0.5 : 0));
+      double products = static_cast<double>(down * taken(rows, 1)) * static_cast<double>(across * taken(columns, 16));
+      double lines = 1 + 64.0 / static_cast<double>(columns * size); // a row of b begins and ends within a cache line
+      double work = products + packing * (static_cast<double>(m) * across + static_cast<double>(n) * down * lines);
+      double cost = work * rounds / static_cast<double>(instances);
       if (m % rows || n % columns)
         cost *= 1.05; // at an edge an operand is copied twice
       if (bm == 0 || cost < least) {
@@ -58,9 +81,6 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
         bn = columns;
       }
     }
-  int64_t bk = evenTile(k, depth / size);
-  if (k % bk && k * size <= 2048)
-    bk = k; // rather a long step than an edge
   return {{"bm", bm}, {"bn", bn}, {"bk", bk}};
 }
 
@@ -68,10 +88,10 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
 /// nothing, so there they are few where the sequence is short; and fewer where there are not enough of them (in all the
 /// `heads` of the batch) for the threads.
 inline Params attentionCpuTiles(int64_t queries, int64_t keys, int64_t dim, bool causal, int64_t heads, int threads) {
-  int64_t rows = causal ? std::clamp<int64_t>(queries / 16, 64, 256) : 256;
-  while (rows > 64 && heads * ((queries + rows - 1) / rows) < 2 * threads)
+  int64_t rows = causal ? std::clamp<int64_t>(queries / 16, 128, 256) : 256;
+  while (rows > 64 && heads * ((queries + rows - 1) / rows) < 4 * threads)
     rows /= 2;
-  int64_t columns = causal ? std::min<int64_t>(rows, 128) : 256;
+  int64_t columns = causal ? rows : 256;
   auto atMost = [](int64_t tile, int64_t extent) { return std::min(tile, std::max<int64_t>(roundUp(extent, 16), 16)); };
   return {{"bm", atMost(rows, queries)},
           {"bn", atMost(columns, keys)},

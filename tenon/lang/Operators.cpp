@@ -46,8 +46,11 @@ DType commonType(llvm::ArrayRef<Arg> args, const SourceLine &where) {
       if (*type == DType::f64) // a run-time Scalar adapts to an element, whichever comes first
         type = arg.handle.dtype;
     } else if (*type != arg.handle.dtype && !(scalar && !typeIsScalar && isFloat(*type) && isFloat(arg.handle.dtype))) {
+      bool mayBeScalars =
+          isFloat(*type) && isFloat(arg.handle.dtype) && (*type == DType::f64 || arg.handle.dtype == DType::f64);
       throw Error(where, "type mismatch: " + std::string(nameOf(*type)) + " and " +
-                             std::string(nameOf(arg.handle.dtype)) + "; convert one of them with .to()");
+                             std::string(nameOf(arg.handle.dtype)) + "; convert one of them with .to()" +
+                             (mayBeScalars ? " (a tile made of a Scalar and numbers alone is f64)" : ""));
     }
   }
   if (anyIndex) {

@@ -131,12 +131,22 @@ Tile dot(const Tile &a, const Tile &b, std::source_location where = std::source_
 // Random numbers from a counter (Philox4x32-10): the same seed and counter give the same bits on every target.
 std::array<Tile, 4> philox(Arg seed, const Tile &counter,
                            std::source_location where = std::source_location::current());
+struct RandomOptions {
+  int bits = 32;   ///< for each element: 32 (u32) or 16 (u16), of which twice as many come out of the generator at once
+  int rounds = 10; ///< of the generator: 7 to 10. 7 are the fewest that pass its authors' tests, 10 leave a margin
+};
 /// 32 random bits (u32) per counter c: word c % 4 of philox(seed, c / 4). Neighbouring elements with neighbouring
-/// counters share one evaluation of the generator, where philox has one for each element.
-Tile random_bits(Arg seed, const Tile &counter, std::source_location where = std::source_location::current());
+/// counters share one evaluation of the generator, where philox has one for each element. Or 16 bits (u16): a half of
+/// word c % 8 / 2 for c / 8, the lower one for even c.
+Tile random_bits(Arg seed, const Tile &counter, RandomOptions options = {},
+                 std::source_location where = std::source_location::current());
 /// Uniform f32 in [0, 1), a multiple of 2^-24.
 Tile random_uniform(Arg seed, const Tile &counter, std::source_location where = std::source_location::current());
-/// x / (1 - probability), or zero with that probability.
+/// True with the probability, rounded to a multiple of 2^-16, which is 1 for no probability less than 1: 16 random bits
+/// are less than it, of 7 rounds of the generator.
+Tile random_event(Arg probability, Arg seed, const Tile &counter,
+                  std::source_location where = std::source_location::current());
+/// x times 1 / (1 - probability), or zero where random_event is true. All zero for a probability of 1.
 Tile dropout(const Tile &x, Arg probability, Arg seed, const Tile &counter,
              std::source_location where = std::source_location::current());
 

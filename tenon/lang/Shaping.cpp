@@ -7,6 +7,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <algorithm>
+#include <cmath>
+
 using namespace mlir;
 
 namespace tenon {
@@ -180,22 +183,44 @@ std::array<Tile, 4> philox(Arg seed, const Tile &counter, std::source_location w
           Tile(handleOf(op.getWord2(), DType::u32)), Tile(handleOf(op.getWord3(), DType::u32))};
 }
 
-Tile random_bits(Arg seed, const Tile &counter, std::source_location where) {
+Tile random_bits(Arg seed, const Tile &counter, RandomOptions options, std::source_location where) {
   Tracer &t = Tracer::currentAt(where);
+  if (options.bits != 32 && options.bits != 16)
+    throw Error(where, "random bits are 32 or 16 for each element, not " + std::to_string(options.bits));
+  if (options.rounds < 7 || options.rounds > 10)
+    throw Error(where, "the generator of random bits has 7 to 10 rounds, not " + std::to_string(options.rounds));
   auto [key, count] = randomOperands(t, seed, counter, where);
-  auto op = t.create<tile::RandomBitsOp>(tensorType(DType::u32, counter.shape()), key, count);
-  return Tile(handleOf(op.getBits(), DType::u32));
+  DType type = options.bits == 32 ? DType::u32 : DType::u16;
+  auto op = t.create<tile::RandomBitsOp>(tensorType(type, counter.shape()), key, count, options.rounds);
+  return Tile(handleOf(op.getBits(), type));
 }
 
 Tile random_uniform(Arg seed, const Tile &counter, std::source_location where) {
   Tracer::Pin pin(where);
   // The top 24 bits are exact in f32, so every multiple of 2^-24 in [0, 1) is equally likely.
-  return (random_bits(seed, counter, where) >> 8).to(f32) * 0x1p-24;
+  return (random_bits(seed, counter, {}, where) >> 8).to(f32) * 0x1p-24;
+}
+
+Tile random_event(Arg probability, Arg seed, const Tile &counter, std::source_location at) {
+  Tracer::Pin pin(at);
+  Tile bits = random_bits(seed, counter, {.bits = 16, .rounds = 7}, at);
+  if (probability.kind == Arg::Kind::tile) {
+    Tile share = Tile(probability.handle).to(f32);
+    return (bits < (share * 65536 + 0.5).to(u16)) | (share >= 1); // the conversion saturates: 65535 of 65536 at most
+  }
+  // As above: in f32, and a NaN is no probability at all.
+  auto share = static_cast<float>(probability.real);
+  float limit = std::isnan(share) ? 0.0f : std::clamp(std::floor(share * 65536 + 0.5f), 0.0f, 65535.0f);
+  return (bits < static_cast<int>(limit)) | (share >= 1);
 }
 
 Tile dropout(const Tile &x, Arg probability, Arg seed, const Tile &counter, std::source_location at) {
   Tracer::Pin pin(at);
-  return where(random_uniform(seed, counter, at) >= probability, x / (1.0 - probability), 0);
+  Tile drops = random_event(probability, seed, counter, at);
+  if (probability.kind != Arg::Kind::tile)
+    return where(drops, 0, x * Arg(probability.real < 1 ? 1 / (1 - probability.real) : 0.0, at));
+  Tile kept = 1 - probability;
+  return where(drops, 0, x * where(kept > 0, 1 / kept, 0));
 }
 
 } // namespace tenon

@@ -93,7 +93,7 @@ public:
   explicit operator bool() const;
 };
 
-/// A run-time scalar argument of a kernel (a scale, a probability).
+/// A run-time scalar argument of a kernel (a scale, a probability): f64, and of a float tile's type where it meets one.
 class Scalar : public Tile {
 public:
   Scalar() = default;

@@ -82,8 +82,8 @@ PlanStructure::Effort effortOf(Operation *op) {
     effort.special = 1;
   else if (isa<tile::PhiloxOp>(op)) // ten rounds of two wide products and four exclusive ors
     effort.integer = 100;
-  else if (isa<tile::RandomBitsOp>(op))
-    effort.integer = 25; // four neighbours share one evaluation
+  else if (auto bits = dyn_cast<tile::RandomBitsOp>(op))
+    effort.integer = 10.0 * bits.getRounds() / bits.getSharers(); // neighbours share one evaluation
   else
     effort.integer = 1;
   return effort;

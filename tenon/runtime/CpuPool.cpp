@@ -32,7 +32,7 @@ namespace tenon {
 namespace {
 
 constexpr size_t scratchAlignment = 64;
-constexpr int64_t piecesPerThread = 4;
+constexpr int64_t piecesPerThread = 4; // if all were as long as the first
 constexpr int mostThreads = 1024; // or as many as there are processors: TBB would start a million, and never end them
 constexpr float secondsWorthWaking = 10e-6f; // of all the work together, on one thread
 
@@ -105,14 +105,15 @@ thread_local size_t Scratch::depth_ = 0;
 
 /// One run(), shared by the workers on it. They take pieces from a counter instead of splitting ranges: neighbouring
 /// pieces then run at the same time and share what they read in the cache, and a worker that never comes costs nothing.
+/// A piece is a share of what is left: long ones first, and at the end single items, so that nobody waits long for the
+/// last one, however fast or slow (two threads of a core, a processor that others use too) each of the workers is.
 ///
 /// TBB orders what the caller did before the workers, and what they do before the caller goes on; the thread sanitizer
 /// cannot look into libtbb, and is told.
 class Job {
 public:
-  Job(int64_t count, int64_t pieces, size_t scratchBytes, void *context, CpuPool::Body body, CpuPool::Pace *pace)
-      : pieces_(pieces), each_(count / pieces), longer_(count % pieces), scratchBytes_(scratchBytes), context_(context),
-        body_(body), pace_(pace) {
+  Job(int64_t count, int64_t shares, size_t scratchBytes, void *context, CpuPool::Body body, CpuPool::Pace *pace)
+      : count_(count), shares_(shares), scratchBytes_(scratchBytes), context_(context), body_(body), pace_(pace) {
     TENON_TSAN(__tsan_release(this));
   }
 
@@ -121,14 +122,13 @@ public:
     TENON_TSAN(__tsan_acquire(const_cast<Job *>(this)));
     try {
       Scratch scratch(scratchBytes_);
-      for (int64_t piece; (piece = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_;) {
-        int64_t begin = piece * each_ + std::min(piece, longer_), length = each_ + (piece < longer_ ? 1 : 0);
-        PaceMaker timer(piece == 0 ? pace_ : nullptr);
-        body_(context_, begin, begin + length, scratch.get());
-        timer.done(length);
+      for (int64_t begin, end; take(begin, end);) {
+        PaceMaker timer(begin == 0 ? pace_ : nullptr);
+        body_(context_, begin, end, scratch.get());
+        timer.done(end - begin);
       }
     } catch (...) {
-      next_.store(pieces_, std::memory_order_relaxed); // no more pieces
+      next_.store(count_, std::memory_order_relaxed); // no more pieces
       if (!failed_.exchange(true))
         error_ = std::current_exception();
     }
@@ -143,7 +143,17 @@ public:
   }
 
 private:
-  int64_t pieces_, each_, longer_;
+  bool take(int64_t &begin, int64_t &end) const {
+    begin = next_.load(std::memory_order_relaxed);
+    do {
+      if (begin >= count_)
+        return false;
+      end = begin + std::max<int64_t>((count_ - begin) / shares_, 1);
+    } while (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed));
+    return true;
+  }
+
+  int64_t count_, shares_;
   size_t scratchBytes_;
   void *context_;
   CpuPool::Body body_;
@@ -198,9 +208,8 @@ void CpuPool::run(int64_t count, size_t scratchBytes, void *context, Body body, 
     return;
   }
 
-  int64_t pieces = std::min(count, threads_ * piecesPerThread);
-  Job job(count, pieces, scratchBytes, context, body, pace);
-  int workers = static_cast<int>(std::min<int64_t>(threads_, pieces));
+  Job job(count, threads_ * piecesPerThread, scratchBytes, context, body, pace);
+  int workers = static_cast<int>(std::min<int64_t>(threads_, count));
   impl_->arena.execute([&] {
     // Isolated: a body that waits for a nested run must not pick up a piece of someone else's meanwhile, which could
     // take long or want a lock that the body holds.

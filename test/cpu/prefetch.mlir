@@ -111,3 +111,38 @@ func.func @pieces(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
   }
   return
 }
+
+// -----
+
+// Two rows that are gone over twice, a product less its largest: of each page the first eight lines, one for eight, and of each row
+// one line an iteration.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: llvm.intr.prefetch
+// CHECK: arith.maximumf
+// CHECK: scf.for %[[J:.*]] = %c0 to %c2048 step %c32 {
+// CHECK: %[[WITHIN:.*]] = arith.andi %{{.*}}, %c4095
+// CHECK: arith.divui %[[WITHIN]], %c512
+// CHECK: "llvm.intr.prefetch"
+// CHECK: "llvm.intr.prefetch"
+// CHECK-NOT: "llvm.intr.prefetch"
+// CHECK: arith.subf
+// CHECK: } else {
+// CHECK-NOT: llvm.intr.prefetch
+func.func @two(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %w: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+               %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %rows = tile.size %x, 0 : !tile.view<2, f32>
+  %i = tile.grid %rows
+  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x2048xf32>
+  %b = tile.load %w[%i, %zero] : !tile.view<2, f32> -> tensor<1x2048xf32>
+  %c = arith.mulf %a, %b : tensor<1x2048xf32>
+  %m = tile.reduce %c dim 1 : (tensor<1x2048xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.maximumf %p, %q : f32
+    tile.yield %r : f32
+  }
+  %n = tile.broadcast %m : tensor<1x1xf32> -> tensor<1x2048xf32>
+  %d = arith.subf %c, %n : tensor<1x2048xf32>
+  tile.store %d, %y[%i, %zero] : tensor<1x2048xf32>, !tile.view<2, f32>
+  return
+}

@@ -66,3 +66,33 @@ func.func @used(%x: !tile.view<1, i32> {tile.unit_stride = 0 : i64}, %y: !tile.v
   tile.store %b, %y[%i] : tensor<256xi32>, !tile.view<1, i32>
   return
 }
+
+// -----
+
+// Halves of words: eight evaluations of seven rounds make 64, and two lots of them overlap. They are compared 32 at a time, as
+// they lie.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to %c256 step %c128 {
+// CHECK: arith.andi %{{.*}}, %c7_i64 : i64
+// CHECK: %[[HALVES:.*]] = scf.if %{{.*}} -> (vector<128xi16>) {
+// CHECK: arith.muli %{{.*}} : vector<16xi64>
+// CHECK: arith.muli %{{.*}} : i64
+// CHECK-COUNT-11: arith.muli %{{.*}} : vector<16xi64>
+// CHECK-NOT: arith.muli
+// CHECK: llvm.bitcast %{{.*}} : vector<32xi64> to vector<128xi16>
+// CHECK: } else {
+// CHECK: llvm.store %[[HALVES]]
+// CHECK: scf.for %{{.*}} = %c0 to %c256 step %c32
+// CHECK: arith.cmpi ult, %{{.*}} : vector<32xi16>
+func.func @events(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                  %seed: i64, %limit: i16, %i: index) {
+  %counter = tile.iota 0 : tensor<256xi64>
+  %bits = tile.random_bits %seed, %counter {rounds = 7 : i64} : tensor<256xi64> -> tensor<256xi16>
+  %limits = tile.splat %limit : i16 -> tensor<256xi16>
+  %event = arith.cmpi ult, %bits, %limits : tensor<256xi16>
+  %a = tile.load %x[%i] : !tile.view<1, f32> -> tensor<256xf32>
+  %b = arith.negf %a : tensor<256xf32>
+  %c = arith.select %event, %b, %a : tensor<256xi1>, tensor<256xf32>
+  tile.store %c, %y[%i] : tensor<256xf32>, !tile.view<1, f32>
+  return
+}

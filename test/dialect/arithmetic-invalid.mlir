@@ -114,6 +114,14 @@ func.func @random_bits_shape(%s: i64, %c: tensor<4xi64>) {
 
 // -----
 
+func.func @random_bits_rounds(%s: i64, %c: tensor<4xi64>) {
+  // expected-error@+1 {{'tile.random_bits' op the generator has 7 to 10 rounds}}
+  %b = tile.random_bits %s, %c {rounds = 6 : i64} : tensor<4xi64> -> tensor<4xi16>
+  return
+}
+
+// -----
+
 func.func @random_bits_counter(%s: i64, %c: tensor<4xi32>) {
   // expected-error@+1 {{'tile.random_bits' op operand #1 must be statically shaped tensor of 64-bit signless integer values, but got 'tensor<4xi32>'}}
   %b = tile.random_bits %s, %c : tensor<4xi32> -> tensor<4xi32>

@@ -38,6 +38,8 @@ func.func @integers(%i: index, %s: i16, %t: tensor<4xi64>) {
 func.func @philox(%seed: i64, %counter: tensor<2x4xi64>) {
   // CHECK: tile.philox %{{.*}}, %{{.*}} : tensor<2x4xi64> -> tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>
   %w:4 = tile.philox %seed, %counter : tensor<2x4xi64> -> tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>, tensor<2x4xi32>
+  // CHECK: tile.random_bits %{{.*}}, %{{.*}} {rounds = 7 : i64} : tensor<2x4xi64> -> tensor<2x4xi16>
+  %h = tile.random_bits %seed, %counter {rounds = 7 : i64} : tensor<2x4xi64> -> tensor<2x4xi16>
   // CHECK: tile.random_bits %{{.*}}, %{{.*}} {note} : tensor<2x4xi64> -> tensor<2x4xi32>
   %b = tile.random_bits %seed, %counter {note} : tensor<2x4xi64> -> tensor<2x4xi32>
   return

@@ -115,6 +115,24 @@ TEST_P(Random, DropoutKeepsTheExpectation) {
     }
 }
 
+// What is dropped is 0 whatever it was, and with a probability of 1 that is everything: given at run time or known
+// before.
+TEST_P(Random, DropoutOfProbabilityOne) {
+  auto body = [](View x, View y, Arg p) { y.store({0}, dropout(x.load({0}, {300}), p, 7, iota(i64, {300}, 0))); };
+  Kernel given("drop(x, y, p)", [&](View x, View y, Scalar p) { body(x, y, p); });
+  Kernel known("drop(x, y)", [&](View x, View y) { body(x, y, 1.0); });
+  Tensor x = Tensor::empty(f32, {300}), y = Tensor::empty(f32, {300}), z = Tensor::empty(f32, {300});
+  x.fill(std::numeric_limits<double>::infinity());
+  y.fill(1);
+  z.fill(1);
+  run(given, {x, y, 1.0});
+  run(known, {x, z});
+  for (int64_t i = 0; i < 300; ++i) {
+    ASSERT_EQ(y.get({i}), 0) << i;
+    ASSERT_EQ(z.get({i}), 0) << i;
+  }
+}
+
 TEST_P(Random, BitsDoNotDependOnTheTiling) {
   Kernel kernel("bits(y, tile)", [](View y, Param tile) {
     Index i = grid(cdiv(y.size(0), tile));

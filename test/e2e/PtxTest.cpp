@@ -106,21 +106,33 @@ TEST(PtxPingPong, WholeTilesInOneWarpgroup) {
   check("grouped_matmul", {4, 256, 256, 256}, 128, 192);
 }
 
-TEST(PtxRandom, FourElementsShareTheGenerator) {
-  const zoo::Entry &entry = zoo::find("dropout");
-  auto evaluations = [&](int64_t columns) { // for the elements of one thread
-    Problem problem = entry.makeProblem(std::vector<int64_t>{64, columns}, bf16, 1);
+TEST(PtxRandom, NeighboursShareTheGenerator) {
+  const Kernel kernel("noise(x, y, bits, rounds, rows=4, cols=256)", [](View x, View y, Param bits, Param rounds,
+                                                                        Param rows, Param cols) {
+    auto [i, j] = grid(cdiv(x.size(0), rows), cdiv(x.size(1), cols));
+    Tile row = iota(i64, {rows, 1}, 0) + i * rows, column = iota(i64, {1, cols}, 1) + j * cols;
+    RandomOptions options{.bits = static_cast<int>(bits), .rounds = static_cast<int>(rounds)};
+    Tile noise = random_bits(7, row * x.size(1) + column, options).to(f32);
+    y.store({i * rows, j * cols}, (x.load({i * rows, j * cols}, {rows, cols}).to(f32) + noise).to(y.dtype()));
+  });
+  auto evaluations = [&](int64_t columns, int64_t bits, int64_t rounds) { // for the elements of one thread
     LaunchOptions options;
-    options.params = {{"rows", 4}, {"cols", 256}};
+    options.params = {{"bits", bits}, {"rounds", rounds}};
     options.compile.warps = 4;
     options.compile.gpu = "sm_90a";
-    std::string text = emit(entry.kernel, problem.arguments, "ptx", options);
-    return static_cast<double>(count(text, "mul.wide.u32 product")) / 19; // two in each of ten rounds, but one of the first is zero
+    Tensor x = Tensor::zeros(bf16, {64, columns}), y = Tensor::zeros(bf16, {64, columns});
+    std::string text = emit(kernel, {x, y}, "ptx", options);
+    // Two in each round, but one of the first is zero.
+    return static_cast<double>(count(text, "mul.wide.u32 product")) / static_cast<double>(2 * rounds - 1);
   };
-  // 1024 elements for 128 threads.
-  EXPECT_EQ(evaluations(1024), 2);
-  EXPECT_EQ(evaluations(1022), 4);
-  EXPECT_EQ(evaluations(1023), 8);
+  // 1024 elements for 128 threads: words, then halves of them.
+  EXPECT_EQ(evaluations(1024, 32, 10), 2);
+  EXPECT_EQ(evaluations(1022, 32, 10), 4);
+  EXPECT_EQ(evaluations(1023, 32, 8), 8);
+  EXPECT_EQ(evaluations(1024, 16, 7), 1);
+  EXPECT_EQ(evaluations(1020, 16, 10), 2);
+  EXPECT_EQ(evaluations(1022, 16, 7), 4);
+  EXPECT_EQ(evaluations(1023, 16, 7), 8);
 }
 
 TEST(PtxRandom, CountersOfARunAreDividedOnce) {

@@ -25,7 +25,7 @@ const Large larges[] = {{"matmul", {512, 512, 256}, {{"bm", 128}, {"bn", 256}, {
                         {"gated_mlp", {512, 512, 256}, {{"bm", 128}, {"bn", 128}, {"bk", 64}}},
                         {"grouped_matmul", {3, 300, 512, 256}, {{"bm", 128}, {"bn", 256}, {"bk", 64}}}};
 
-std::string textOf(const Large &large, std::string_view phase, CompileOptions compile = {}) {
+std::string textOf(const Large &large, std::string_view phase, CompileOptions compile = {}, int warps = 8) {
   const zoo::Entry &entry = zoo::find(large.kernel);
   Problem problem = entry.makeProblem(large.shape, bf16, 1);
   LaunchOptions options;
@@ -34,7 +34,7 @@ std::string textOf(const Large &large, std::string_view phase, CompileOptions co
     options.params[name] = value;
   options.compile = std::move(compile);
   options.compile.gpu = "sm_90a";
-  options.compile.warps = 8;
+  options.compile.warps = warps;
   return emit(entry.kernel, problem.arguments, phase, options);
 }
 
@@ -68,6 +68,59 @@ TEST(RolesPtx, FirstLoadsAreAskedForBeforeTheWait) {
     cluster.cluster = 2;
     EXPECT_EQ(count(textOf(large, "ptx", cluster), prefetch), 0u);
   }
+}
+
+/// No arrival at a cluster's barrier releases writes, which is a fence of the whole device: blocks tell each other of
+/// their barriers at the beginning, and at the end the one that loads waits until all are done with its slots.
+TEST(RolesPtx, NoFenceOfTheDeviceInClusters) {
+  for (const Large &large : larges) {
+    if (large.kernel == std::string("grouped_matmul"))
+      continue; // shares nothing
+    SCOPED_TRACE(large.kernel);
+    CompileOptions cluster;
+    cluster.cluster = 2;
+    std::string text = textOf(large, "ptx", cluster);
+    EXPECT_GT(count(text, "multicast::cluster"), 0u);
+    EXPECT_EQ(count(text, "barrier.cluster.arrive.release"), 0u);
+    EXPECT_EQ(count(text, "barrier.cluster.arrive.relaxed"), 1u);
+    EXPECT_EQ(count(text, "barrier.cluster.wait"), 1u);
+    EXPECT_LT(text.find("griddepcontrol.wait"), text.find("barrier.cluster.wait"));
+  }
+}
+
+/// Nor does such an arrival order what one thread has written for the others of its block: pieces of the last
+/// instances.
+TEST(RolesPtx, WhatOneThreadWritesForItsBlockInACluster) {
+  CompileOptions cluster;
+  cluster.cluster = 2;
+  cluster.shareTail = true;
+  std::string text = textOf({"matmul", {328, 136, 712}, {{"bm", 128}, {"bn", 64}, {"bk", 64}}}, "ptx", cluster);
+  size_t written = text.find("st.shared"), barrier = text.find("barrier.sync", written), read = text.find("ld.shared");
+  if (barrier == std::string::npos)
+    barrier = text.find("bar.sync", written);
+  EXPECT_LT(written, barrier);
+  EXPECT_LT(barrier, read);
+  EXPECT_LT(read, text.size());
+}
+
+/// Two blocks of one warpgroup that multiplies fit by their shared memory: registers move so that they fit, too. Not
+/// where few are needed, nor where there is room for one block only.
+TEST(RolesPtx, RegistersForTwoBlocks) {
+  CompileOptions two, many;
+  two.stages = 2;
+  many.stages = 6;
+  const Large attention = {"attention", {1, 2, 2, 256, 64}, {{"bm", 64}, {"bn", 96}}};
+  const Large wide = {"matmul", {128, 512, 256}, {{"bm", 64}, {"bn", 128}, {"bk", 64}}};
+  const Large small = {"matmul", {128, 512, 256}, {{"bm", 64}, {"bn", 64}, {"bk", 64}}};
+  for (const Large &large : {attention, wide}) {
+    SCOPED_TRACE(large.kernel);
+    std::string text = textOf(large, "ptx", two, 4);
+    EXPECT_EQ(count(text, ".minnctapersm 2"), 1u);
+    EXPECT_EQ(count(text, "setmaxnreg.inc.sync.aligned.u32 216"), 1u);
+    expectAssembles(text);
+  }
+  EXPECT_EQ(count(textOf(small, "ptx", two, 4), ".minnctapersm"), 0u);
+  EXPECT_EQ(count(textOf(wide, "ptx", many, 4), ".minnctapersm"), 0u);
 }
 
 /// The first product writes its accumulators, whatever they held. Sums that begin at something else are added to.

@@ -89,6 +89,12 @@ TEST(WarpgroupSim, WhatIsDone) {
     options.compile.stages = stages;
     expectParts(remarksOf(zoo::matmul, problem.arguments, options), {"through 4 slots of shared memory", "in 4 slices"});
   }
+  // Four slots of narrower tiles leave enough for whole ones, and a fifth would not fit with slices either.
+  options.compile.stages = 0;
+  options.params["bn"] = 192;
+  std::string narrower = remarksOf(zoo::matmul, problem.arguments, options);
+  expectParts(narrower, {"through 4 slots of shared memory", "through 49152 bytes of shared memory"});
+  EXPECT_EQ(narrower.find("slices"), std::string::npos) << narrower;
   Scaled other(128, 128, 256);
   expectParts(remarksOf(scaled, other.arguments(), onSim(square)),
               {"layout conversion within each warpgroup", "in 4 slices"}); // d, in f32
@@ -151,16 +157,32 @@ TEST(WarpgroupSim, ThreadsInAnyOrder) {
   }
 }
 
-/// Rows of a shared tile that its blocks cannot have equally many of: 200 for four are 48 each and eight for the first.
-TEST(WarpgroupSim, UnequalParts) {
-  for (auto [columns, cluster] : {std::pair<int64_t, int>{200, 4}, {136, 2}, {104, 4}}) {
-    LaunchOptions options = onSim({{"bm", 128}, {"bn", columns}, {"bk", 64}});
+/// Parts of a shared tile that begin anywhere in the pattern of its swizzle (50 rows each), and, with rows of 64 bytes,
+/// parts that cannot be equal: 136 for eight are 16 each and eight more for the first.
+TEST(WarpgroupSim, PartsOfAnySize) {
+  struct Case {
+    int64_t columns, bk;
+    int cluster;
+  };
+  for (auto [columns, bk, cluster] : {Case{200, 64, 4}, {136, 64, 2}, {104, 64, 4}, {136, 32, 8}}) {
+    LaunchOptions options = onSim({{"bm", 128}, {"bn", columns}, {"bk", bk}});
     options.compile.cluster = cluster;
     expectRight(biasGelu(520, 2 * columns, 200), zoo::matmul, options); // and a cluster that reaches beyond the grid
     Scaled other(512, columns, 128), alone(512, columns, 128);
     expectParts(remarksOf(scaled, other.arguments(), options), {"blocks a part for all"});
     EXPECT_EQ(other.run(options), alone.run(onSim(options.params))) << columns;
   }
+}
+
+/// Registers that move where two blocks divide them: the simulator gives no thread more than there are.
+TEST(WarpgroupSim, RegistersForTwoBlocks) {
+  const zoo::Entry &attention = zoo::find("attention");
+  LaunchOptions options = onSim({{"bm", 64}, {"bn", 96}});
+  options.compile.warps = 4;
+  options.compile.stages = 2;
+  expectRight(attention.makeProblem(std::vector<int64_t>{1, 2, 2, 192, 64}, bf16, 1), attention.kernel, options);
+  options.params = {{"bm", 64}, {"bn", 128}, {"bk", 64}};
+  expectRight(biasGelu(200, 264, 200), zoo::matmul, options);
 }
 
 /// Sums of f8 are added up in f32, in pieces where there are not registers for them and the accumulators.

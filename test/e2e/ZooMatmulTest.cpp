@@ -244,10 +244,11 @@ TEST(CpuTiles, AreAsLargeAsTheCacheAndEnoughForTheThreads) {
   };
   for (DType dtype : {f32, bf16, i8}) {
     EXPECT_EQ(instances(1024, 1024, zoo::matmulCpuTiles(1024, 1024, 1024, dtype, 1)), 16) << "256 x 256";
-    EXPECT_EQ(instances(512, 512, zoo::matmulCpuTiles(512, 512, 512, dtype, 16)), 16) << "one for each thread";
+    EXPECT_GE(instances(512, 512, zoo::matmulCpuTiles(512, 512, 512, dtype, 16)), 32) << "some threads are slower";
+    EXPECT_EQ(instances(4096, 4096, zoo::matmulCpuTiles(4096, 4096, 4096, dtype, 16)), 256) << "enough for all";
     EXPECT_EQ(instances(1, 4096, zoo::matmulCpuTiles(1, 4096, 4096, dtype, 16)), 16);
     Params even = zoo::matmulCpuTiles(1000, 1000, 1000, dtype, 4);
-    EXPECT_EQ(even["bm"], 250) << "without an edge";
+    EXPECT_TRUE(1000 % even["bm"] == 0 || even["bm"] % 32 == 0) << "without an edge, or in whole blocks";
     EXPECT_EQ(1000 % even["bk"], 0);
   }
   // 17 tiles would keep 15 of 16 threads waiting for the last.
@@ -258,7 +259,9 @@ TEST(CpuTiles, AreAsLargeAsTheCacheAndEnoughForTheThreads) {
       for (int threads : {1, 64})
         for (const auto &[name, extent] : zoo::matmulCpuTiles(m, n, 0, bf16, threads))
           EXPECT_GE(extent, 1) << name << " of " << m << " x " << n;
-  EXPECT_LT(zoo::attentionCpuTiles(512, 512, 64, false, 4, 16)["bm"], 256) << "8 tiles of 256 for 16 threads";
+  // Few rows: what is packed of b may be wider.
+  EXPECT_GT(zoo::matmulCpuTiles(64, 4096, 4096, bf16, 1)["bn"], 256);
+  EXPECT_LT(zoo::attentionCpuTiles(512, 512, 64, false, 16, 16)["bm"], 256) << "32 tiles of 256 for 16 threads";
   EXPECT_EQ(zoo::attentionCpuTiles(8192, 8192, 64, false, 16, 16)["bm"], 256);
 }
 

@@ -297,7 +297,8 @@ void ProgramGenerator::philox() {
   Value counter = tileOf(shape, b_.getI64Type());
   Type word = tileType(shape, b_.getI32Type());
   if (random_.chance(60)) {
-    keep(b_.create<tile::RandomBitsOp>(word, seed, counter));
+    Type half = tileType(shape, b_.getI16Type());
+    keep(b_.create<tile::RandomBitsOp>(random_.chance(50) ? word : half, seed, counter, random_.pick({7, 8, 10, 10})));
     return;
   }
   auto op = b_.create<tile::PhiloxOp>(word, word, word, word, seed, counter);

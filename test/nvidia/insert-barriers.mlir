@@ -170,10 +170,23 @@ func.func @others(%p: i32, %g: i64, %v: vector<4xi32>) attributes {nvidia.thread
   return
 }
 
+// An arrival that releases nothing orders nothing.
+// CHECK-LABEL: @relaxed_arrival
+// CHECK: nvidia.cluster_wait
+// CHECK-NEXT: nvidia.barrier 128
+// CHECK-NEXT: nvidia.load shared
+func.func @relaxed_arrival(%p: i32, %v: f32) attributes {nvidia.threads = 128 : i64} {
+  nvidia.store shared %v, %p {group = 0 : i32, window = array<i64: 0, 512>} : f32, i32
+  nvidia.cluster_arrive relaxed
+  nvidia.cluster_wait
+  %r = nvidia.load shared %p {group = 1 : i32, window = array<i64: 0, 512>} : i32 -> f32
+  return
+}
+
 // The cluster's barrier orders what came before the arrival, not what was done while others were waited for.
 // CHECK-LABEL: @between_arrival_and_wait
 // CHECK: nvidia.store shared %{{.*}} {group = 0
-// CHECK: nvidia.cluster_arrive relaxed
+// CHECK: nvidia.cluster_arrive
 // CHECK-NEXT: nvidia.store shared %{{.*}} {group = 1
 // CHECK-NEXT: nvidia.cluster_wait
 // CHECK-NEXT: nvidia.load shared %{{.*}} {group = 2
@@ -181,7 +194,7 @@ func.func @others(%p: i32, %g: i64, %v: vector<4xi32>) attributes {nvidia.thread
 // CHECK-NEXT: nvidia.load shared %{{.*}} {group = 3
 func.func @between_arrival_and_wait(%p: i32, %v: f32) attributes {nvidia.threads = 128 : i64} {
   nvidia.store shared %v, %p {group = 0 : i32, window = array<i64: 0, 512>} : f32, i32
-  nvidia.cluster_arrive relaxed
+  nvidia.cluster_arrive
   nvidia.store shared %v, %p {group = 1 : i32, window = array<i64: 512, 1024>} : f32, i32
   nvidia.cluster_wait
   %r = nvidia.load shared %p {group = 2 : i32, window = array<i64: 0, 512>} : i32 -> f32

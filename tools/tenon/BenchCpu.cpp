@@ -29,7 +29,7 @@ namespace {
 struct CpuRequest {
   std::string only, json, peerScript, peerPython;
   bool peers = false, quick = false, noVerify = false;
-  double budget = 7200, seconds = 4;
+  double budget = 7200, seconds = 4, burst = 0.03;
   std::vector<int> threads;
   std::vector<std::string> onlyPeers;
 };
@@ -111,6 +111,7 @@ public:
         threads_.push_back(1);
     }
     options_.pairSeconds = request.seconds;
+    options_.burstSeconds = request.burst;
     for (CpuCase &one : cpuCases(request.quick)) {
       if (!request.onlyPeers.empty())
         std::erase_if(one.peers, [&](const std::string &peer) { return !contains(request.onlyPeers, peer); });
@@ -215,6 +216,7 @@ private:
                             {"threads", threads_},
                             {"budget", request_.budget},
                             {"seconds", request_.seconds},
+                            {"burst", request_.burst},
                             {"peer", request_.onlyPeers}});
     report_.set("complete", false);
     say(fmt::format("{}; median and 95% interval; ratios are the other's time over ours, in alternating bursts{}",
@@ -416,6 +418,10 @@ Command addBenchCpu(CLI::App &bench) {
       ->type_name("S");
   command->add_option("--seconds", request->seconds, "For the pairs with each peer, the least number of them aside")
       ->check(CLI::Range(0.0, 3600.0).description(""))
+      ->capture_default_str()
+      ->type_name("S");
+  command->add_option("--burst", request->burst, "How long the calls of a burst take together")
+      ->check(CLI::Range(1e-4, 60.0).description(""))
       ->capture_default_str()
       ->type_name("S");
   command->add_option("--peer", request->onlyPeers, "Only this one of a row's peers; may be repeated")

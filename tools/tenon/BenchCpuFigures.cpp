@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 namespace tenon::tool {
 namespace {
@@ -18,40 +19,50 @@ double secondsSince(Clock::time_point start) { return std::chrono::duration<doub
 /// Calls in a row that take about as long as a burst should, timed as one.
 class Bursts {
 public:
-  Bursts(std::function<void()> run, double seconds) : run_(std::move(run)) {
-    run_(); // compiled, pages touched
-    auto start = Clock::now();
-    run_();
-    double one = secondsSince(start);
-    calls_ = static_cast<size_t>(std::clamp(seconds / std::max(one, 1e-7), 1.0, 1e6));
-    short_ = one < 5e-3;
+  Bursts(std::function<void()> run, double seconds) : run_(std::move(run)), most_(3 * seconds) {
+    one_ = time(); // compiled, pages touched
+    if (one_ < 0.1)
+      one_ = time();
+    calls_ = static_cast<size_t>(std::clamp(seconds / std::max(one_, 1e-7), 1.0, 1e6));
+    short_ = one_ < 5e-3;
   }
-  /// Seconds per call.
+  /// Seconds per call. Where others disturb so much that it takes several times as long, fewer calls do.
   double operator()() {
     if (short_)
       run_(); // threads wake up, and what the other one left in the caches goes
     auto start = Clock::now();
-    for (size_t i = 0; i < calls_; ++i)
+    size_t done = 0;
+    while (done < calls_ && (done == 0 || secondsSince(start) < most_)) {
       run_();
-    return secondsSince(start) / static_cast<double>(calls_);
+      ++done;
+    }
+    double each = secondsSince(start) / static_cast<double>(done);
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(2)); // our threads sleep, as the peers' do when it is our turn
+    return each;
   }
   size_t calls() const { return calls_; }
+  double seconds() const { return one_ * static_cast<double>(calls_); } ///< of a burst
 
 private:
+  double time() {
+    auto start = Clock::now();
+    run_();
+    return secondsSince(start);
+  }
+
   std::function<void()> run_;
+  double most_, one_ = 0;
   size_t calls_ = 1;
   bool short_ = false;
 };
 
-/// As many pairs as the time allows.
-Pairs measurePairs(const std::function<double()> &ours, const std::function<double()> &theirs,
+/// As many pairs as the time allows, if each takes so many `seconds`.
+Pairs measurePairs(const std::function<double()> &ours, const std::function<double()> &theirs, double seconds,
                    const CpuFigureOptions &options) {
-  auto start = Clock::now();
-  ours();
-  theirs();
-  double one = std::max(secondsSince(start), 1e-6);
   PairOptions pairs{.minPairs = options.minPairs, .maxPairs = options.maxPairs, .spread = 0.01};
-  pairs.maxPairs = std::clamp(static_cast<int>(options.pairSeconds / one), pairs.minPairs, pairs.maxPairs);
+  auto inTime = static_cast<int>(options.pairSeconds / std::max(seconds, 1e-6));
+  pairs.maxPairs = std::clamp(inTime, pairs.minPairs, pairs.maxPairs);
   return comparePairs(ours, theirs, pairs);
 }
 
@@ -85,11 +96,13 @@ private:
 Verdict verifyParts(const CpuCase &one, const Problem &whole, const LaunchOptions &options) {
   Verdict worst{.passed = true, .reason = {}};
   double most = -1;
-  for (CpuPart &part : one.parts(whole)) {
+  std::vector<CpuPart> parts = one.parts(whole);
+  for (const CpuPart &part : parts)
+    for (const Tensor &output : part.outputs)
+      output.fillBytes(0xff); // what is not written shows
+  launch(*one.kernel, whole.arguments, options);
+  for (CpuPart &part : parts) {
     Verdict verdict = verify(part.problem, [&](const Arguments &arguments) {
-      for (const Tensor &output : part.outputs)
-        output.fillBytes(0xff); // what is not written shows
-      launch(*one.kernel, whole.arguments, options);
       for (size_t i = 0; i < part.outputs.size(); ++i)
         arguments[part.problem.outputs[i]].tensor().copyFrom(part.outputs[i]);
     });
@@ -160,7 +173,8 @@ namespace {
 /// Bursts of ours and of a peer in pairs; ours count for our own figure too.
 PeerFigures measurePeer(CpuFigures &figures, Bursts &ours, const std::function<double()> &theirs,
                         const CpuFigureOptions &options) {
-  Pairs pairs = measurePairs([&] { return ours(); }, theirs, options);
+  double about = 2 * ours.seconds(); // a peer is not much slower
+  Pairs pairs = measurePairs([&] { return ours(); }, theirs, about, options);
   figures.bursts.insert(figures.bursts.end(), pairs.ours.begin(), pairs.ours.end());
   return {"measured", "", pairs.theirsEstimate(), pairs.ratio(), pairs.ours.size()};
 }
@@ -186,6 +200,7 @@ void measurePeers(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &opt
     Json description = one.description();
     description["bytes"] = static_cast<int64_t>(figures.bytes);
     description["sets"] = figures.sets;
+    description["burst_ms"] = 1e3 * options.burstSeconds;
     PeerReady ready = options.peers->prepare(name, description);
     if (ready.status != "ready") {
       peer.status = ready.status;
@@ -330,7 +345,8 @@ ScalingFigures findScaling(const ScalingCase &one, int threads, const CpuFigureO
     figures.copyWay = copy.way();
     Bursts ours([&] { launch(*one.kernel, rotation.next(), launchOptions); }, options.burstSeconds);
     Bursts theirs([&] { copy(); }, options.burstSeconds);
-    Pairs pairs = measurePairs([&] { return ours(); }, [&] { return theirs(); }, options);
+    Pairs pairs =
+        measurePairs([&] { return ours(); }, [&] { return theirs(); }, ours.seconds() + theirs.seconds(), options);
     figures.ours = pairs.oursEstimate();
     figures.copy = pairs.theirsEstimate();
     figures.ratio = pairs.ratio();
@@ -373,7 +389,8 @@ ThreadFigures findThreadSpeedUp(const CpuCase &one, int threads, const CpuFigure
       }, options.burstSeconds);
     };
     Bursts all = bursts(threads), single = bursts(1);
-    Pairs pairs = measurePairs([&] { return all(); }, [&] { return single(); }, options);
+    Pairs pairs =
+        measurePairs([&] { return all(); }, [&] { return single(); }, all.seconds() + single.seconds(), options);
     figures.all = pairs.oursEstimate();
     figures.single = pairs.theirsEstimate();
     figures.speedUp = pairs.ratio();

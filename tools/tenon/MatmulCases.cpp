@@ -41,8 +41,9 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
   if (one.work == Work::gated) // two accumulators
     tilings = {tile(128, 128, bk, 8), tile(128, 128, bk, 8, 3), tile(128, 128, bk, 8, 0, 2), tile(256, 64, bk, 8),
                tile(64, 128, bk, 4),  tile(64, 64, bk, 4),      inTurns(128, 96, bk, 4),     inTurns(128, 80, bk, 5)};
-  else if (one.work == Work::biasGelu) // few: the model takes every tile of the epilogue for alive at once
-    tilings = {tile(128, 256, bk, 8), tile(128, 256, bk, 8, 3), tile(256, 128, bk, 8)};
+  else if (one.work ==
+           Work::biasGelu) // the model takes every tile of the epilogue for alive at once, and 256 x 128 for
+    tilings = {tile(128, 256, bk, 8), tile(128, 256, bk, 8, 3)}; // as good as 128 x 256, which is 7 % faster
   else if (sizeOf(one.dtype) == 1) // sums of a tile of K are kept beside the accumulators
     tilings = {tile(128, 128, bk, 8), tile(128, 64, bk, 4),  tile(64, 128, bk, 4),  tile(64, 64, bk, 4),
                tile(256, 64, bk, 8),  tile(128, 96, bk, 8),  tile(128, 160, bk, 8), tile(128, 176, bk, 8),
@@ -78,10 +79,11 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
     int64_t bn = tiling.params.at("bn");
     // Boxes and registers of what is no power of two; sums of f8 are what counts beside.
     double partlyFilled = bn & (bn - 1) && sizeOf(one.dtype) > 1 && !tiling.pingPong ? 1.05 : 1;
-    // Three slots are enough where many steps follow each other; the first ones are there sooner with more.
+    // Three slots are enough where many steps follow each other; the first ones are there sooner with more, also behind
+    // an epilogue that computes.
     auto volume = static_cast<double>(tiling.params.at("bm") * bn * tiling.params.at("bk"));
     constexpr double many = 512; // of a block
-    bool follows = !tiling.pingPong && one.flops() / 2 > many * multiprocessors * volume;
+    bool follows = !tiling.pingPong && one.work != Work::biasGelu && one.flops() / 2 > many * multiprocessors * volume;
     double depth = follows == (tiling.stages == 3) ? 1 : 1.01;
     // The model counts the sigmoid as it is written, not the five instructions that are made of it, and in turns
     // most of those are hidden.

@@ -335,6 +335,8 @@ LogicalResult PhiloxOp::verify() {
 LogicalResult RandomBitsOp::verify() {
   if (getBits().getType().getShape() != getCounter().getType().getShape())
     return emitOpError("the result must have the shape of the counter");
+  if (getRounds() < 7 || getRounds() > 10)
+    return emitOpError("the generator has 7 to 10 rounds");
   return verifyTiles(*this);
 }
 

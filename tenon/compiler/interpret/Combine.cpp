@@ -152,9 +152,9 @@ Step prepareDot(tile::DotOp op, Program &program) {
 }
 
 /// The generator of tile.philox and tile.random_bits: a 64-bit key, a 64-bit counter.
-std::array<uint32_t, 4> randomWords(uint64_t seed, uint64_t counter) {
+std::array<uint32_t, 4> randomWords(uint64_t seed, uint64_t counter, int rounds = 10) {
   return philox4x32({static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0},
-                    {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+                    {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}, rounds);
 }
 
 Step preparePhilox(tile::PhiloxOp op, Program &program) {
@@ -172,11 +172,13 @@ Step preparePhilox(tile::PhiloxOp op, Program &program) {
 
 Step prepareRandomBits(tile::RandomBitsOp op, Program &program) {
   return [seedSlot = program.slot(op.getSeed()), counterSlot = program.slot(op.getCounter()),
-          result = program.slot(op.getBits())](State &state) {
+          result = program.slot(op.getBits()), rounds = static_cast<int>(op.getRounds()),
+          sharers = static_cast<uint64_t>(op.getSharers())](State &state) {
     uint64_t seed = state.slots[seedSlot][0];
     for (size_t i = 0; i < state.slots[counterSlot].size(); ++i) {
-      uint64_t counter = state.slots[counterSlot][i];
-      state.slots[result][i] = randomWords(seed, counter / 4)[counter % 4];
+      uint64_t counter = state.slots[counterSlot][i], place = counter % sharers;
+      std::array<uint32_t, 4> words = randomWords(seed, counter / sharers, rounds);
+      state.slots[result][i] = sharers == 4 ? words[place] : words[place / 2] >> 16 * (place % 2) & 0xffff;
     }
     return true;
   };

@@ -3,8 +3,8 @@
 
 namespace tenon::interpret {
 
-std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
+std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
     uint64_t product0 = uint64_t(0xD2511F53) * counter[0];
     uint64_t product1 = uint64_t(0xCD9E8D57) * counter[2];
     counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),

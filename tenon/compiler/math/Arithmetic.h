@@ -14,7 +14,7 @@
 //   A::Value<T>, A::Mask                  the run-time values
 //   constant(T)                           -> Value<T>
 //   add sub mul                           floats and bits (bits wrap around)
-//   div fma sqrt neg abs                  floats
+//   div fma sqrt neg abs floor            floats
 //   lessThan equal                        floats (false when either is NaN) or bits (equal only) -> Mask
 //   select(Mask, Value<T>, Value<T>)      both sides are always evaluated
 //   bitAnd bitOr bitXor                   bits

@@ -29,6 +29,7 @@ struct HostArithmetic {
   template <std::floating_point T> T sqrt(T x) { return std::sqrt(x); }
   template <std::floating_point T> T neg(T x) { return -x; }
   template <std::floating_point T> T abs(T x) { return std::fabs(x); }
+  template <std::floating_point T> T floor(T x) { return std::floor(x); }
 
   template <std::floating_point T> Mask lessThan(T x, T y) { return x < y; }
   template <class T> Mask equal(T x, T y) { return x == y; }

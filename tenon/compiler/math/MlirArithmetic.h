@@ -61,6 +61,7 @@ public:
   template <std::floating_point T> Value<T> sqrt(Value<T> x) { return {builder.create<mlir::math::SqrtOp>(x.value)}; }
   template <std::floating_point T> Value<T> neg(Value<T> x) { return {builder.create<mlir::arith::NegFOp>(x.value)}; }
   template <std::floating_point T> Value<T> abs(Value<T> x) { return {builder.create<mlir::math::AbsFOp>(x.value)}; }
+  template <std::floating_point T> Value<T> floor(Value<T> x) { return {builder.create<mlir::math::FloorOp>(x.value)}; }
 
   template <std::floating_point T> Mask lessThan(Value<T> x, Value<T> y) {
     return {builder.create<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::OLT, x.value, y.value)};

@@ -25,11 +25,44 @@ template <class A> Value<A, float> relaxedPower(A &a, Value<A, float> r, Grain g
                               factor * 0x1.ca15fap-5f, factor * 0x1.399706p-7f});
 }
 
+/// The same on [0, 1), as good.
+template <class A> Value<A, float> relaxedPowerFromZero(A &a, Value<A, float> r, Grain grain, float factor) {
+  if (grain == Grain::bf16)
+    return horner<float>(
+        a, r, {factor * 0x1.fff632p-1f, factor * 0x1.644432p-1f, factor * 0x1.cefd82p-3f, factor * 0x1.3f94fcp-4f});
+  return horner<float>(a, r,
+                       {factor * 0x1.00002cp+0f, factor * 0x1.62d13ap-1f, factor * 0x1.ee7dfap-3f,
+                        factor * 0x1.a9f15ep-5f, factor * 0x1.bbcd80p-7f});
+}
+
+/// 2^y for y <= -1, by floor(y) and what is left: that is exact, because it has no finer digits than y, and a processor
+/// that scales by floors has no need of the floor. `power` computes 2^r on [0, 1). 0 for -infinity.
+template <class A, class Power> Value<A, float> powerByFloor(A &a, Value<A, float> y, Power power) {
+  y = clampBelow<float>(a, y, ExponentialLimits<float>::exp2Lowest - 1); // 0 even where `power` is twice that
+  Value<A, float> whole = a.floor(y);
+  Value<A, float> sum = a.add(whole, a.constant(Format<float>::roundMagic + 2 * Format<float>::bias));
+  return scale<float>(a, power(a.sub(y, whole)), a.toBits(sum));
+}
+
 /// log2(erfc(x)) / x for x in [0, 9.19], from the highest degree down. As erfc, relative to it: 2^-16.7 up to 3 and
 /// 2^-13.4 above, where GELU, whose x is sqrt(2) times this one, is no normal number of f16.
 inline constexpr float relaxedLog2ErfcSlope[] = {-0x1.92d502p-25f, 0x1.42cbf4p-19f, -0x1.c54a84p-15f,
                                                  0x1.716f1ep-11f,  -0x1.87f22cp-8f, 0x1.21a5fap-5f,
                                                  -0x1.3b2f10p-3f,  -0x1.d53092p-1f, -0x1.a0cfe0p+0f};
+
+/// log2(erfc(scale x)) / x: the scale is a matter of the coefficients.
+template <class A> Value<A, float> relaxedLog2ErfcSlopeOf(A &a, Value<A, float> x, float scale) {
+  constexpr size_t count = std::size(relaxedLog2ErfcSlope);
+  Value<A, float> slope;
+  for (size_t i = 0; i < count; ++i) {
+    double factor = 1;
+    for (size_t power = i; power < count; ++power) // of x, counting the product with the slope
+      factor *= scale;
+    Value<A, float> coefficient = a.constant(static_cast<float>(relaxedLog2ErfcSlope[i] * factor));
+    slope = i == 0 ? coefficient : a.fma(slope, x, coefficient);
+  }
+  return slope;
+}
 
 } // namespace detail
 
@@ -47,32 +80,47 @@ template <class A> Value<A, float> relaxedExp(A &a, Value<A, float> x, Grain gra
   return relaxedExp2(a, a.mul(x, a.constant(Format<float>::log2E)), grain);
 }
 
+/// e^x for x that is not positive: a half of it, times 2, so that what is split is at most -1.
+template <class A> Value<A, float> relaxedExpOfNonPositive(A &a, Value<A, float> x, Grain grain) {
+  Value<A, float> y = a.fma(x, a.constant(Format<float>::log2E), a.constant(-1.0f));
+  return detail::powerByFloor(a, y, [&](Value<A, float> r) { return detail::relaxedPowerFromZero(a, r, grain, 2); });
+}
+
 /// 1 + erf(x), or half of it, in the way of onePlusErf. 2^-16.4 relative to it for x above -3, then 2^-13.4;
 /// below -9.19 it is 0, or nearly so. For bf16: 2^-13.5, then 2^-12.6. With a `scale` above 0, of scale times x: a
 /// matter of the coefficients.
 template <class A>
 Value<A, float> relaxedOnePlusErf(A &a, Value<A, float> x, bool halved = false, Grain grain = Grain::f16,
                                   float scale = 1) {
-  Value<A, float> magnitude = a.abs(x), slope;
-  constexpr size_t count = std::size(detail::relaxedLog2ErfcSlope);
-  for (size_t i = 0; i < count; ++i) {
-    double factor = 1;
-    for (size_t power = i; power < count; ++power) // of x, counting the product with the slope
-      factor *= scale;
-    Value<A, float> coefficient = a.constant(static_cast<float>(detail::relaxedLog2ErfcSlope[i] * factor));
-    slope = i == 0 ? coefficient : a.fma(slope, magnitude, coefficient);
-  }
-  Value<A, float> logarithm = a.mul(magnitude, slope);
+  Value<A, float> magnitude = a.abs(x);
+  Value<A, float> logarithm = a.mul(magnitude, detail::relaxedLog2ErfcSlopeOf(a, magnitude, scale));
   return detail::fromComplement<float>(a, x, logarithm, halved, [&](Value<A, float> r, float factor) {
     return detail::relaxedPower(a, r, grain, factor);
   });
 }
 
-/// 1 + tanh(x) in the way of onePlusTanh; log2(e) times -2 has the digits of log2(e).
+/// 1 + tanh(x) in the way of onePlusTanh, given x times -2 log2(e).
+template <class A> Value<A, float> relaxedOnePlusTanhOf(A &a, Value<A, float> exponent, bool halved, Grain grain) {
+  Value<A, float> power = relaxedExp2(a, exponent, grain);
+  return a.div(a.constant(halved ? 1.0f : 2.0f), a.add(power, a.constant(1.0f)));
+}
+
+/// log2(e) times -2 has the digits of log2(e).
 template <class A>
 Value<A, float> relaxedOnePlusTanh(A &a, Value<A, float> x, bool halved = false, Grain grain = Grain::f16) {
-  Value<A, float> power = relaxedExp2(a, a.mul(x, a.constant(-2 * Format<float>::log2E)), grain);
-  return a.div(a.constant(halved ? 1.0f : 2.0f), a.add(power, a.constant(1.0f)));
+  return relaxedOnePlusTanhOf(a, a.mul(x, a.constant(-2 * Format<float>::log2E)), halved, grain);
+}
+
+/// 1 + tanh(first x + third x^3), where both have one sign, so that nothing cancels: the product and the sum are
+/// rounded as often as the program's, and what is lost of the exponent, at most three roundings of a number below 128,
+/// is 2^-15.8 of the result.
+template <class A>
+Value<A, float> relaxedOnePlusTanhOfCubic(A &a, Value<A, float> x, double first, double third, bool halved,
+                                          Grain grain) {
+  constexpr double factor = -2 * 1.4426950408889634;
+  Value<A, float> slope = a.fma(a.mul(x, x), a.constant(static_cast<float>(factor * third)),
+                                a.constant(static_cast<float>(factor * first)));
+  return relaxedOnePlusTanhOf(a, a.mul(x, slope), halved, grain);
 }
 
 } // namespace tenon::math

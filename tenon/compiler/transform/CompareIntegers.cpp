@@ -13,13 +13,13 @@
 // Exact: k is below 2^24 and so an f32, its product with a power of two too, and k 2^-24 >= p when k >= p 2^24, that is
 // when k is at least the next integer. A NaN p compares as before: nothing is at least, above, below or at most it.
 #include "tenon/compiler/dialect/TileDialect.h"
+#include "tenon/compiler/transform/EraseDead.h"
 #include "tenon/compiler/transform/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <cmath>
 
@@ -140,16 +140,6 @@ struct CompareIntegers : PassWrapper<CompareIntegers, OperationPass<>> {
       op.replaceAllUsesWith(replacement);
       eraseIfDead(op);
     }
-  }
-
-private:
-  static void eraseIfDead(Operation *op) {
-    if (!op || !isOpTriviallyDead(op))
-      return;
-    SmallVector<Value> operands(op->getOperands());
-    op->erase();
-    for (Value operand : operands)
-      eraseIfDead(operand.getDefiningOp());
   }
 };
 

@@ -7,15 +7,16 @@
 //     %y = arith.truncf %v : vector<16xf32> to vector<16xbf16>
 //
 // A walk that replaces ops where they stand: there is nothing to match but the op's name, and no pattern can enable
-// another. Before it, 1 + erf(x) and 1 + tanh(x) become one function each, and so do their halves; what is marked relaxed
-// (Relaxable.h) is computed in fewer steps. The expansion carries no fast-math flags,
-// whatever the op had: reassociation would undo its rounding steps.
+// another. Before it, 1 + erf(x) and 1 + tanh(x) become one function each, and so do their halves and the product of x
+// with half of 1 + erf(x); what is marked relaxed (Relaxable.h) is computed in fewer steps. The expansion carries no
+// fast-math flags, whatever the op had: reassociation would undo its rounding steps.
 #include "tenon/compiler/transform/ExpandMath.h"
 
 #include "tenon/compiler/dialect/TileDialect.h"
 #include "tenon/compiler/math/Functions.h"
+#include "tenon/compiler/math/Gelu.h"
 #include "tenon/compiler/math/MlirArithmetic.h"
-#include "tenon/compiler/math/Relaxed.h"
+#include "tenon/compiler/transform/Cubic.h"
 #include "tenon/compiler/transform/Relaxable.h"
 
 #include "mlir/IR/Matchers.h"
@@ -62,17 +63,6 @@ bool hasFixedShape(Type type) {
   return !vector || !vector.isScalable();
 }
 
-/// A constant, or as many of it as there are lanes.
-std::optional<double> constantOf(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (op && op->getNumOperands() == 1 && op->getName().getStringRef() == "vector.splat")
-    value = op->getOperand(0);
-  llvm::APFloat found(0.0);
-  if (!matchPattern(value, m_ConstantFloat(&found)))
-    return std::nullopt;
-  return found.convertToDouble();
-}
-
 bool isConstant(Value value, double number) { return constantOf(value) == number; }
 
 /// The product by which a value is halved, if that is its only use; null else.
@@ -95,32 +85,59 @@ std::pair<Value, float> takeScale(Value value) {
 
 math::Grain grainOf(Operation *relaxed) { return relaxed->hasAttr(coarseAttr) ? math::Grain::bf16 : math::Grain::f16; }
 
-/// 1 + erf(x) and 1 + tanh(x) of f32, or half of it, where nothing else wants the function's value: null if the op is no
-/// such sum.
-Value expandSum(ImplicitLocOpBuilder &b, arith::AddFOp sum, bool halved) {
+/// The operand of the sum that is a function of f32 nothing else wants, where the other one is 1; null else.
+Operation *functionPlusOne(arith::AddFOp sum) {
   if (!getElementTypeOrSelf(sum.getType()).isF32() || !hasFixedShape(sum.getType()))
-    return {};
+    return nullptr;
   for (auto [value, other] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())}) {
     Operation *function = value.getDefiningOp();
-    if (!function || !isa<::mlir::math::ErfOp, ::mlir::math::TanhOp>(function) || !value.hasOneUse() || !isConstant(other, 1))
-      continue;
-    MlirArithmetic arithmetic(b, value.getType());
-    MlirArithmetic::Value<float> x{function->getOperand(0)};
-    bool isErf = isa<::mlir::math::ErfOp>(function);
-    if (sum->hasAttr(tile::relaxedAttr)) {
-      math::Grain grain = grainOf(sum);
-      if (isErf) {
-        auto [unscaled, scale] = takeScale(x.value);
-        return math::relaxedOnePlusErf(arithmetic, MlirArithmetic::Value<float>{unscaled}, halved, grain, scale).value;
-      }
-      Value quotient = math::relaxedOnePlusTanh(arithmetic, x, halved, grain).value;
-      if (grain == math::Grain::bf16) // as RelaxPrecision does with quotients of the program's own
-        quotient.getDefiningOp<arith::DivFOp>().setFastmath(arith::FastMathFlags::arcp);
-      return quotient;
-    }
-    return isErf ? math::onePlusErf(arithmetic, x, halved).value : math::onePlusTanh(arithmetic, x, halved).value;
+    if (function && isa<::mlir::math::ErfOp, ::mlir::math::TanhOp>(function) && value.hasOneUse() &&
+        isConstant(other, 1))
+      return function;
   }
-  return {};
+  return nullptr;
+}
+
+/// 1 + erf(x) and 1 + tanh(x) of f32, or half of it.
+Value expandSum(ImplicitLocOpBuilder &b, arith::AddFOp sum, Operation *function, bool halved) {
+  MlirArithmetic arithmetic(b, sum.getType());
+  MlirArithmetic::Value<float> x{function->getOperand(0)};
+  bool isErf = isa<::mlir::math::ErfOp>(function);
+  if (!sum->hasAttr(tile::relaxedAttr))
+    return isErf ? math::onePlusErf(arithmetic, x, halved).value : math::onePlusTanh(arithmetic, x, halved).value;
+  math::Grain grain = grainOf(sum);
+  if (isErf) {
+    auto [unscaled, scale] = takeScale(x.value);
+    return math::relaxedOnePlusErf(arithmetic, MlirArithmetic::Value<float>{unscaled}, halved, grain, scale).value;
+  }
+  if (grain != math::Grain::bf16)
+    return math::relaxedOnePlusTanh(arithmetic, x, halved, grain).value;
+  std::optional<Cubic> cubic = cubicOf(x.value);
+  Value quotient = cubic ? math::relaxedOnePlusTanhOfCubic(arithmetic, MlirArithmetic::Value<float>{cubic->x},
+                                                           cubic->first, cubic->third, halved, grain)
+                               .value
+                         : math::relaxedOnePlusTanh(arithmetic, x, halved, grain).value;
+  // As RelaxPrecision does with quotients of the program's own.
+  quotient.getDefiningOp<arith::DivFOp>().setFastmath(arith::FastMathFlags::arcp);
+  return quotient;
+}
+
+/// The product of half of 1 + erf(s x) with x, where nothing else wants the half; null else.
+arith::MulFOp geluOf(arith::MulFOp half, Operation *function) {
+  if (!half || !half->hasOneUse() || !isa<::mlir::math::ErfOp>(function))
+    return {};
+  Value x = takeScale(function->getOperand(0)).first;
+  auto product = dyn_cast<arith::MulFOp>(*half->user_begin());
+  return product && (product.getLhs() == x || product.getRhs() == x) ? product : nullptr;
+}
+
+Value expandGelu(ImplicitLocOpBuilder &b, arith::AddFOp sum, Operation *function) {
+  auto [x, scale] = takeScale(function->getOperand(0));
+  MlirArithmetic arithmetic(b, x.getType());
+  MlirArithmetic::Value<float> argument{x};
+  if (!sum->hasAttr(tile::relaxedAttr))
+    return math::gelu(arithmetic, argument, scale).value;
+  return math::relaxedGelu(arithmetic, argument, scale, grainOf(sum)).value;
 }
 
 class ExpandMathPass : public PassWrapper<ExpandMathPass, OperationPass<>> {
@@ -142,18 +159,17 @@ public:
     getOperation()->walk([&](arith::AddFOp sum) { sums.push_back(sum); });
     for (arith::AddFOp sum : sums) {
       ImplicitLocOpBuilder b(sum.getLoc(), sum);
-      arith::MulFOp halving = halvingOf(sum);
-      Value result = expandSum(b, sum, halving != nullptr);
-      if (!result)
+      Operation *function = functionPlusOne(sum);
+      if (!function)
         continue;
+      arith::MulFOp halving = halvingOf(sum), gelu = geluOf(halving, function);
+      Value result = gelu ? expandGelu(b, sum, function) : expandSum(b, sum, function, halving != nullptr);
+      Operation *replaced = gelu ? gelu.getOperation() : halving ? halving.getOperation() : sum.getOperation();
+      replaced->getResult(0).replaceAllUsesWith(result);
       SmallVector<Value> operands(sum->getOperands());
-      if (halving) {
-        halving.replaceAllUsesWith(result);
-        halving.erase();
-      } else {
-        sum.replaceAllUsesWith(result);
-      }
-      sum.erase();
+      for (Operation *op : {gelu.getOperation(), halving.getOperation(), sum.getOperation()})
+        if (op)
+          op->erase();
       for (Value operand : operands)
         if (Operation *op = operand.getDefiningOp(); op && op->use_empty() && isMemoryEffectFree(op))
           op->erase();
@@ -195,6 +211,8 @@ Value expandMathOp(ImplicitLocOpBuilder &b, Operation *op) {
     MlirArithmetic arithmetic(b, type);
     MlirArithmetic::Value<float> argument{x};
     math::Grain grain = grainOf(op);
+    if (*function == Function::Exp && op->hasAttr(tile::nonPositiveAttr))
+      return math::relaxedExpOfNonPositive(arithmetic, argument, grain).value;
     return (*function == Function::Exp ? math::relaxedExp(arithmetic, argument, grain)
                                        : math::relaxedExp2(arithmetic, argument, grain))
         .value;

@@ -6,7 +6,8 @@
 //     (hi0, lo0) = M0 * c0    (hi1, lo1) = M1 * c2
 //     c = (hi1 ^ c1 ^ k0, lo1, hi0 ^ c3 ^ k1, lo0)       k0 += W0, k1 += W1
 //
-// tile.random_bits is this for counter / 4, and one of the words by the low two bits of the counter.
+// tile.random_bits is this for counter / 4, and one of the words by the low two bits of the counter; of 16 bits, for
+// counter / 8 and half a word by the low three.
 #include "tenon/compiler/dialect/TileDialect.h"
 #include "tenon/compiler/transform/Passes.h"
 
@@ -24,7 +25,7 @@ Value constant(ImplicitLocOpBuilder &b, Type type, uint64_t value) {
   return b.create<arith::ConstantOp>(DenseElementsAttr::get(tile, llvm::APInt(width, value)));
 }
 
-std::array<Value, 4> philox(ImplicitLocOpBuilder &b, Value seedScalar, Value counter, Type words) {
+std::array<Value, 4> philox(ImplicitLocOpBuilder &b, Value seedScalar, Value counter, Type words, int64_t rounds = 10) {
   Type wide = counter.getType();
   Value thirtyTwo = constant(b, wide, 32);
   auto low = [&](Value value) -> Value { return b.create<arith::TruncIOp>(words, value); };
@@ -37,7 +38,7 @@ std::array<Value, 4> philox(ImplicitLocOpBuilder &b, Value seedScalar, Value cou
   Value key0 = low(seed), key1 = high(seed);
   Value zero = constant(b, words, 0);
   std::array<Value, 4> c = {low(counter), high(counter), zero, zero};
-  for (int round = 0; round < 10; ++round) {
+  for (int64_t round = 0; round < rounds; ++round) {
     Value product0 = product(c[0], 0xD2511F53), product1 = product(c[2], 0xCD9E8D57);
     c = {exclusiveOr(exclusiveOr(high(product1), c[1]), key0), low(product1),
          exclusiveOr(exclusiveOr(high(product0), c[3]), key1), low(product0)};
@@ -57,16 +58,23 @@ void expand(tile::RandomBitsOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   Value counter = op.getCounter();
   Type wide = counter.getType();
-  Value block = b.create<arith::ShRUIOp>(counter, constant(b, wide, 2));
-  std::array<Value, 4> words = philox(b, op.getSeed(), block, op.getType());
+  bool areHalves = op.getSharers() == 8; // of words
+  Type word = llvm::cast<RankedTensorType>(wide).clone(b.getI32Type());
+  Value block = b.create<arith::ShRUIOp>(counter, constant(b, wide, areHalves ? 3 : 2));
+  std::array<Value, 4> words = philox(b, op.getSeed(), block, word, op.getRounds());
   auto isSet = [&](uint64_t bit) -> Value {
     Value masked = b.create<arith::AndIOp>(counter, constant(b, wide, bit));
     return b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, masked, constant(b, wide, 0));
   };
-  Value odd = isSet(1);
+  Value odd = isSet(areHalves ? 2 : 1);
   Value first = b.create<arith::SelectOp>(odd, words[1], words[0]);
   Value second = b.create<arith::SelectOp>(odd, words[3], words[2]);
-  op.replaceAllUsesWith(b.create<arith::SelectOp>(isSet(2), second, first).getResult());
+  Value bits = b.create<arith::SelectOp>(isSet(areHalves ? 4 : 2), second, first);
+  if (areHalves) {
+    Value upper = b.create<arith::ShRUIOp>(bits, constant(b, word, 16));
+    bits = b.create<arith::TruncIOp>(op.getType(), b.create<arith::SelectOp>(isSet(1), upper, bits));
+  }
+  op.replaceAllUsesWith(bits);
   op->erase();
 }
 

@@ -20,6 +20,7 @@ mlir::LogicalResult simplifyTileIr(mlir::ModuleOp module, RandomBits randomBits)
   pm.addPass(mlir::createCSEPass());
   pm.addPass(createShowMathPass());
   pm.addPass(createCompareIntegersPass());
+  pm.addPass(createShiftEqualityPass());
   return pm.run(module);
 }
 
@@ -28,6 +29,7 @@ void registerTransformPasses() {
   mlir::registerPass(createCompareIntegersPass);
   mlir::registerPass(createExpandMathPass);
   mlir::registerPass(createHideMathPass);
+  mlir::registerPass(createShiftEqualityPass);
   mlir::registerPass(createShowMathPass);
   mlir::registerPass([] { return createSplitReductionPass(); });
 }

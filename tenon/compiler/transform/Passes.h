@@ -18,6 +18,10 @@ std::unique_ptr<mlir::Pass> createExpandRandomPass(RandomBits randomBits = Rando
 /// tenon-compare-integers: integers that were converted to f32 are compared with a threshold as what they are.
 std::unique_ptr<mlir::Pass> createCompareIntegersPass();
 
+/// tenon-shift-equality: what is added to all elements before they are compared for equality with one number goes to
+/// the number.
+std::unique_ptr<mlir::Pass> createShiftEqualityPass();
+
 /// What every target runs first: canonicalisation, common subexpressions, random numbers expanded.
 mlir::LogicalResult simplifyTileIr(mlir::ModuleOp module, RandomBits randomBits = RandomBits::expand);
 

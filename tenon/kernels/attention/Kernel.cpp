@@ -24,7 +24,11 @@ const Kernel attention("attention(q, k, v, out, scale, bm=64, bn=64, dim, causal
           "q and out must have the same shape");
   promise_no_overlap();
   DType compute = computeType(q);
-  auto [i, head, batch] = grid(cdiv(queries, bm), heads, q.size(0));
+  Index blocks = cdiv(queries, bm);
+  auto [number, head, batch] = grid(blocks, heads, q.size(0));
+  // Causal: the last queries see the most keys. They come first, so that the short ones fill up what is left at the
+  // end.
+  Index i = causal ? Index(blocks - 1 - number) : number;
   Index kvHead = head / (heads / kvHeads);
 
   Tile query = reshape(q.load({batch, head, i * bm, 0}, {1, 1, bm, dim}), {bm, dim});

@@ -27,7 +27,7 @@ Entry dropoutEntry() {
             problem.params = rowTiles(shape[1], 4096);
             setReferences(problem, dtype, [](auto t, Arguments &a) { dropoutReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
-            problem.flops = 2 * elements;
+            problem.flops = elements;
             problem.bytes = 2 * elements * sizeOf(dtype);
             return problem;
           },
@@ -38,11 +38,12 @@ Entry dropoutEntry() {
             auto probability = static_cast<float>(std::get<double>(arguments[2].value()));
             auto seed = static_cast<uint64_t>(std::get<int64_t>(arguments[3].value()));
             float scale = 1 / (1 - probability);
+            uint32_t limit = dropLimit(probability);
             std::array<uint32_t, 4> words{};
             for (int64_t i = 0; i < arguments[0].tensor().elements(); ++i) {
-              if (i % 4 == 0)
-                words = philoxWords(seed, i / 4);
-              bool keep = (words[i % 4] >> 8) * 0x1p-24f >= probability;
+              if (i % 8 == 0)
+                words = philoxWords(seed, i / 8, 7);
+              bool keep = (words[i % 8 / 2] >> 16 * (i % 2) & 0xffff) >= limit;
               y[i] = keep ? x[i] * scale : 0;
             }
           },

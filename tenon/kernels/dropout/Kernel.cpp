@@ -16,8 +16,7 @@ const Kernel dropout("dropout(x, y, probability, seed, rows=1, cols=1024)",
 
   Tile row = iota(i64, {rows, 1}, 0) + i * rows;
   Tile column = iota(i64, {1, cols}, 1) + j * cols;
-  Tile keep = random_uniform(seed, row * x.size(1) + column) >= probability;
-  y.store({i * rows, j * cols}, where(keep, t / (1 - probability), 0).to(y.dtype()));
+  y.store({i * rows, j * cols}, tenon::dropout(t, probability, seed, row * x.size(1) + column).to(y.dtype()));
 });
 
 } // namespace tenon::zoo

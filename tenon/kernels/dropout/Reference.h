@@ -11,12 +11,12 @@
 
 namespace tenon::zoo {
 
-/// The four words of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) for a 64-bit
+/// The four words of Philox4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) for a 64-bit
 /// key and the lower half of a counter whose upper half is zero.
-inline std::array<uint32_t, 4> philoxWords(uint64_t key, uint64_t counter) {
+inline std::array<uint32_t, 4> philoxWords(uint64_t key, uint64_t counter, int rounds = 10) {
   auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
   uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32), c2 = 0, c3 = 0;
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     uint64_t product0 = uint64_t(0xD2511F53) * c0, product1 = uint64_t(0xCD9E8D57) * c2;
     c0 = static_cast<uint32_t>(product1 >> 32) ^ c1 ^ key0;
     c1 = static_cast<uint32_t>(product1);
@@ -28,18 +28,28 @@ inline std::array<uint32_t, 4> philoxWords(uint64_t key, uint64_t counter) {
   return {c0, c1, c2, c3};
 }
 
-/// The random bits of the element at a position.
+/// The random bits of the element at a position: 32 and 16 of them.
 inline uint32_t randomWord(uint64_t seed, uint64_t position) { return philoxWords(seed, position / 4)[position % 4]; }
+inline uint32_t randomHalf(uint64_t seed, uint64_t position, int rounds) {
+  return philoxWords(seed, position / 8, rounds)[position % 8 / 2] >> 16 * (position % 2) & 0xffff;
+}
+
+/// What 16 random bits must be less than for an element to be dropped: all of them are where the probability is 1.
+inline uint32_t dropLimit(double probability) {
+  auto share = static_cast<float>(probability);
+  if (share >= 1)
+    return 65536;
+  return static_cast<uint32_t>(std::clamp(std::floor(share * 65536 + 0.5f), 0.0f, 65535.0f));
+}
 
 template <class T> void dropoutReference(Arguments &arguments) {
   std::vector<T> values = valuesOf<T>(arguments[0].tensor());
   double probability = std::get<double>(arguments[2].value());
   auto seed = static_cast<uint64_t>(std::get<int64_t>(arguments[3].value()));
   for (size_t i = 0; i < values.size(); ++i) {
-    // 24 random bits make a float in [0, 1); the probability is compared as a float too.
-    float uniform = static_cast<float>(randomWord(seed, i) >> 8) * 0x1p-24f;
-    bool keep = uniform >= static_cast<float>(probability);
-    values[i] = keep ? values[i] / static_cast<T>(1 - probability) : T(0);
+    bool keep = randomHalf(seed, i, 7) >= dropLimit(probability);
+    T scale = probability < 1 ? static_cast<T>(1 / (1 - probability)) : T(0);
+    values[i] = keep ? values[i] * scale : T(0);
   }
   setValues(arguments[1].tensor(), values);
 }

@@ -100,6 +100,28 @@ bool checkBox(Thread &thread, uint32_t place, const TensorMap &map, int32_t rank
   return true;
 }
 
+/// The block that the accelerator writes to for a thread. That is an access of the mbarrier at which it completes and
+/// not of the thread: whoever reads there, and the block before it exits, has to have waited at that.
+Block *resolveForUnit(Thread &thread, uint32_t place, uint32_t &address) {
+  auto &blocks = thread.cluster->blocks;
+  uint32_t rank = address >> 24;
+  Block::Remote before = rank < blocks.size() ? blocks[rank]->remote[thread.clock.self] : Block::Remote();
+  Block *block = resolve(thread, place, Space::cluster, address);
+  if (block)
+    block->remote[thread.clock.self] = before;
+  return block;
+}
+
+/// What the accelerator has just written is known to those who wait for this phase of the mbarrier.
+void tellWaiting(Cluster &cluster, Block &block, Mbarrier &mbarrier, uint32_t place) {
+  if (block.remote.size() <= mbarrier.unit)
+    block.remote.resize(mbarrier.unit + 1);
+  block.remote[mbarrier.unit] = {mbarrier.count, place};
+  auto ticks = std::make_shared<Ticks>(cluster.ticks);
+  (*ticks)[mbarrier.unit] = mbarrier.count++;
+  mbarrier.collected.add(Knowledge{std::move(ticks), nullptr, nullptr});
+}
+
 } // namespace
 
 //===--- Into shared memory ---------------------------------------------------------------------------------------===//
@@ -133,24 +155,21 @@ void completeTransfer(Launch &launch, Cluster &cluster, size_t index) {
   if (launch.checks()) {
     for (int64_t at = 0; at < bytes; at += 16)
       block.shadow.setWrite(transfer.shared + at, 16, mbarrier.unit, mbarrier.count, transfer.place);
-    auto ticks = std::make_shared<Ticks>(cluster.ticks);
-    (*ticks)[mbarrier.unit] = mbarrier.count++;
-    mbarrier.collected.add(Knowledge{std::move(ticks), nullptr, nullptr});
+    tellWaiting(cluster, block, mbarrier, transfer.place);
   }
   mbarrier.bytes -= bytes;
   completePhase(launch, mbarrier);
 }
 
-/// The value is there at once, but whoever reads it, and the block it goes to before it exits, has to have waited at the
-/// mbarrier: it is an access of that and not of the thread.
+/// The value is there at once, but nobody may know.
 void storeAsync(Thread *thread, uint32_t place, uint32_t address, int32_t bytes, uint32_t mbarrierAddress, int32_t mask,
                 int32_t begin, int32_t end) {
   Launch &launch = *thread->launch;
   launch.step(*thread, place);
   if (!mask)
     return;
-  Block *block = resolve(*thread, place, Space::cluster, address);
-  Block *home = resolve(*thread, place, Space::cluster, mbarrierAddress);
+  Block *block = resolveForUnit(*thread, place, address);
+  Block *home = resolveForUnit(*thread, place, mbarrierAddress);
   if (!block || !home)
     return;
   if (block != home) {
@@ -167,13 +186,7 @@ void storeAsync(Thread *thread, uint32_t place, uint32_t address, int32_t bytes,
   if (launch.checks()) {
     std::memset(block->written.data() + address, 1, bytes);
     block->shadow.setWrite(address, bytes, mbarrier.unit, mbarrier.count, place);
-    block->remote[thread->clock.self] = {};
-    if (block->remote.size() <= mbarrier.unit)
-      block->remote.resize(mbarrier.unit + 1);
-    block->remote[mbarrier.unit] = {mbarrier.count, place};
-    auto ticks = std::make_shared<Ticks>(thread->cluster->ticks);
-    (*ticks)[mbarrier.unit] = mbarrier.count++;
-    mbarrier.collected.add(Knowledge{std::move(ticks), nullptr, nullptr});
+    tellWaiting(*thread->cluster, *block, mbarrier, place);
   }
   mbarrier.bytes -= bytes;
   completePhase(launch, mbarrier);
@@ -201,7 +214,7 @@ void tmaLoad(Thread *thread, uint32_t place, uint32_t shared, const TensorMap *m
     if (!(mask >> number & 1))
       continue;
     uint32_t address = number << 24 | shared;
-    Block *block = resolve(*thread, place, Space::cluster, address);
+    Block *block = resolveForUnit(*thread, place, address);
     if (!block)
       return;
     mbarrierAt(*thread, place, *block, mbarrier);

@@ -13,7 +13,7 @@
 namespace tenon::sim {
 namespace {
 
-constexpr int registersOfBlock = 64 << 10;
+constexpr int registersOfMultiprocessor = 64 << 10;
 
 } // namespace
 
@@ -25,6 +25,7 @@ SimProgram simProgram(void *thread, const void *places, const void *shape) {
   program.cluster = static_cast<int>(numbers[1]);
   program.sharedBytes = numbers[2];
   program.asynchronous = numbers[3] != 0;
+  program.blocks = static_cast<int>(numbers[4]);
   for (const char *text = static_cast<const char *>(places); *text; text += std::strlen(text) + 1)
     program.places.emplace_back(text);
   return program;
@@ -136,7 +137,8 @@ bool Launch::admitCluster() {
     block->warpgroups.resize(warpgroups);
     for (int group = 0; group < warpgroups; ++group) {
       block->warpgroups[group].unit = all + units * rank + group;
-      block->warpgroups[group].registers = std::min(256, registersOfBlock / program.threads / 8 * 8);
+      block->warpgroups[group].registers =
+          std::min(256, registersOfMultiprocessor / program.blocks / program.threads / 8 * 8);
       for (int member = 0; member < 128; ++member)
         block->warpgroups[group].threads[member] = block->threads[128 * group + member].get();
     }

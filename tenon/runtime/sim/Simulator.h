@@ -27,6 +27,7 @@ struct SimProgram {
   void (*thread)(ThreadHeader *, const int64_t *words) = nullptr;
   int threads = 32; ///< of a block: a multiple of 32
   int cluster = 1;  ///< blocks of a cluster
+  int blocks = 1;   ///< of a multiprocessor, at least, which divide its registers
   int64_t sharedBytes = 0;
   bool asynchronous = false; ///< it has instructions of the tensor memory accelerator or of wgmma
   std::vector<std::string> places; ///< "file:line"

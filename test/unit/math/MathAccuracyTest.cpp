@@ -457,6 +457,10 @@ struct RelaxedErrors {
     };
     double wide = x;
     take(exp, relaxedExp(host, x), std::exp(wide));
+    if (x <= 0) {
+      take(exp, relaxedExpOfNonPositive(host, x, Grain::f16), std::exp(wide));
+      take(coarseExp, relaxedExpOfNonPositive(host, x, Grain::bf16), std::exp(wide));
+    }
     take(exp2, relaxedExp2(host, x), std::exp2(wide));
     take(tanh, relaxedOnePlusTanh(host, x), 2 / (1 + std::exp(-2 * wide)));
     if (x > -9.19f)
@@ -466,6 +470,9 @@ struct RelaxedErrors {
     take(coarseTanh, relaxedOnePlusTanh(host, x, false, Grain::bf16), 2 / (1 + std::exp(-2 * wide)));
     if (x > -9.19f)
       take(x > -3 ? coarseErf : coarseErfTail, relaxedOnePlusErf(host, x, false, Grain::bf16), std::erfc(-wide));
+    constexpr double first = 0.7978845608028654, third = first * 0.044715; // GELU's
+    take(coarseTanh, relaxedOnePlusTanhOfCubic(host, x, first, third, false, Grain::bf16),
+         2 / (1 + std::exp(-2 * (first * wide + third * wide * wide * wide))));
     constexpr float scale = 0.70710678f; // GELU's
     if (double scaled = wide * scale; scaled > -9.19)
       take(scaled > -3 ? erf : erfTail, relaxedOnePlusErf(host, x, false, Grain::f16, scale), std::erfc(-scaled));
@@ -532,6 +539,11 @@ TEST(MathRelaxed, SpecialValues) {
     EXPECT_EQ(power(host, infinity), infinity);
     EXPECT_EQ(power(host, -infinity), 0);
     EXPECT_TRUE(std::isnan(power(host, nan)));
+  }
+  for (Grain grain : {Grain::f16, Grain::bf16}) {
+    EXPECT_EQ(relaxedExpOfNonPositive(host, -infinity, grain), 0);
+    EXPECT_NEAR(relaxedExpOfNonPositive(host, -0.0f, grain), 1, 0x1p-13);
+    EXPECT_TRUE(std::isnan(relaxedExpOfNonPositive(host, nan, grain)));
   }
   for (auto *sum : {+[](HostArithmetic &a, float x) { return relaxedOnePlusErf(a, x); },
                     +[](HostArithmetic &a, float x) { return relaxedOnePlusTanh(a, x); }}) {

@@ -438,6 +438,21 @@ TEST(AsyncProxy, CopiesToAnotherBlockNeedOrder) {
   EXPECT_TRUE(findingOf(run(last), Kind::race)) << run(last).text();
 }
 
+/// A block may end when it has waited for all that others send to it, and for their arrivals.
+TEST(AsyncProxy, BlocksOfAClusterThatEndApart) {
+  SimBuffer in("in", 2048, false), out("out", 256);
+  sim::TensorMap map = tensorMap(in.address(), 4, {256, 2}, {256, 1}, 0);
+  const std::string atEnd = "    nvidia.cluster_arrive\n    nvidia.cluster_wait\n    %block";
+  std::string waits = changed(multicastText, atEnd, R"(    scf.if %sends {
+      nvidia.mbarrier_wait %empty, %c1
+    }
+    %block)");
+  for (uint64_t seed : {0, 1, 2})
+    EXPECT_EQ(runOne(waits, in, out, map, seed).text(), "");
+  expectFinding(runOne(changed(multicastText, atEnd, "    %block"), in, out, map), Kind::race,
+                {"touches the shared memory of block 0"});
+}
+
 TEST(AsyncProxy, ABlockThatExitsBeforeItsCopy) {
   std::string text = function(32, 1, 1032, R"(    %full = arith.constant 1024 : i32
     %bytes = arith.constant 1024 : i32

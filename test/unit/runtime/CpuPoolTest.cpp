@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -79,6 +80,26 @@ TEST(CpuPool, PiecesOfHugeCountsDoNotOverflow) {
     at = end;
   }
   EXPECT_EQ(at, count);
+}
+
+// However slow one of the threads is, the others wait for one item at the end.
+TEST(CpuPool, PiecesGetShorter) {
+  CpuPool pool(2);
+  for (int64_t count : {5, 100, 1000}) {
+    std::mutex mutex;
+    std::map<int64_t, int64_t> lengths; // by where they begin
+    run(pool, count, 0, [&](int64_t begin, int64_t end, void *) {
+      std::lock_guard lock(mutex);
+      lengths[begin] = end - begin;
+    });
+    int64_t last = lengths.begin()->second, longest = count / (2 * 4);
+    EXPECT_EQ(last, std::max<int64_t>(longest, 1));
+    for (auto [begin, length] : lengths) {
+      EXPECT_LE(length, last);
+      last = length;
+    }
+    EXPECT_EQ(last, 1);
+  }
 }
 
 TEST(CpuPool, OneThreadRunsInlineInOnePiece) {

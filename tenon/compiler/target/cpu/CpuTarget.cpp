@@ -10,6 +10,7 @@
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 #include "tenon/compiler/target/cpu/NonPositive.h"
 #include "tenon/compiler/target/cpu/RangeExtremes.h"
+#include "tenon/compiler/target/cpu/RangeMagnitudes.h"
 #include "tenon/compiler/target/cpu/RelaxPrecision.h"
 #include "tenon/compiler/target/cpu/ScalePowers.h"
 #include "tenon/compiler/target/cpu/WidenExtremes.h"
@@ -130,6 +131,7 @@ std::unique_ptr<llvm::Module> translateToLlvm(ModuleOp module, const Isa &isa, l
 void optimize(llvm::Module &module, const Isa &isa) {
   auto machine = targetMachine(isa);
   scalePowers(module, isa);
+  rangeMagnitudes(module, isa);
   lower::optimizeLlvm(module, *machine, llvm::OptimizationLevel::O2);
   widenExtremes(module);
   rangeExtremes(module, isa);

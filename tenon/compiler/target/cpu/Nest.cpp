@@ -58,12 +58,14 @@ void Nest::emit() {
   if (vectorDim_ >= 0 && vectorDim_ != group_.reduceDim)
     loopDims_.push_back(vectorDim_);
 
-  // Four numbers come out of one evaluation of the generator: twice the lanes make two chains that overlap.
+  // Four numbers come out of one evaluation of the generator, or eight: twice the lanes, or four times, make two chains
+  // that overlap.
   auto draws = group_.roots.size() == 1 && !group_.roots[0].op
                    ? group_.roots[0].value.getDefiningOp<tile::RandomBitsOp>()
                    : tile::RandomBitsOp();
-  bool inFours = draws && vectorDim_ >= 0 && countsUp(draws.getCounter(), vectorDim_);
-  vectorLanes_ = preferredLanes(e_.isa()) * (inFours || reducesLongRows() ? 2 : 1);
+  bool inBlocks = draws && vectorDim_ >= 0 && countsUp(draws.getCounter(), vectorDim_);
+  int64_t registers = inBlocks ? draws.getSharers() / 2 : reducesLongRows() ? 2 : 1;
+  vectorLanes_ = preferredLanes(e_.isa()) * registers;
   paired_ = pairsLanes();
   e_.prefetch().beginNest(b_.getInsertionBlock(), group_.shape, vectorDim_, vectorLanes_);
   Value inside = inBounds();

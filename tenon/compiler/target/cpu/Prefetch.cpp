@@ -8,9 +8,12 @@
 //     for j { s += x[i, j] }                 for j { s += x[i, j] }
 //     for j { y[i, j] = x[i, j] / s }   ->   for j { prefetch x[i + 1, j];  y[i, j] = x[i, j] / s }
 //
-// The later loops share the lines of the window evenly, so that memory has something to do in each. A window that would
-// push out what is being worked on is left alone. In a kernel with one loop the next window follows at once; there it depends
-// on the processor (Isa::bringsRows) whether its own prefetching, which ends with a page of 4 KiB, is enough. Nothing happens
+// The later loops share the lines of the window evenly, so that memory has something to do in each. Where there are
+// several windows (a layer norm's rows of x and of the residual), only the first lines of each page of them are brought
+// in, and the processor's own prefetching, which begins anew with every page, finds what it needs to go on: a core has
+// 16 lines on their way at most, those that are stored past the cache among them. A window that would push out what is
+// being worked on is left alone. In a kernel with one loop the next window follows at once; there it depends on the
+// processor (Isa::bringsRows) whether its own prefetching, which ends with a page of 4 KiB, is enough. Nothing happens
 // if the guess is wrong, or points past the end: a prefetch never faults.
 #include "tenon/compiler/target/cpu/Prefetch.h"
 
@@ -24,6 +27,7 @@ namespace {
 
 constexpr int64_t lineBytes = 64;
 constexpr int64_t leastBytes = 1 << 10, mostBytes = 256 << 10; ///< of a window
+constexpr int64_t pageBytes = 4096, linesOfPage = 8;           ///< what is brought in of a page where not all is
 
 /// How fast an offset changes: 0 not at all, then with the axes of the grid, then with loops from the outermost in.
 unsigned pace(Value offset) {
@@ -63,8 +67,10 @@ int movingDim(const Prefetch::Window &window) {
 }
 
 /// Lines from `first` bytes on into the row of the next window in which a loop's body is, `lines` an iteration.
+/// `onlyHeads`: one of the first of the page that they are in.
 struct Share {
   int64_t first, lines;
+  bool onlyHeads;
 };
 
 void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<Value> coords, int vectorDim,
@@ -85,10 +91,19 @@ void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<
   Value bytes = b.create<arith::MulIOp>(offset, constant(window.elementBytes));
   // The iteration's number times what it brings in; the step is a power of two, the bytes a multiple of it.
   Value position = b.create<arith::MulIOp>(coords[vectorDim], constant(share.lines * lineBytes / step));
+  int64_t lines = share.lines;
+  if (share.onlyHeads) {
+    constexpr int64_t linesPerHead = pageBytes / lineBytes / linesOfPage; // in whose place there is one
+    Value within = b.create<arith::AndIOp>(position, constant(pageBytes - 1));
+    Value page = b.create<arith::SubIOp>(position, within);
+    Value line = b.create<arith::DivUIOp>(within, constant(linesPerHead * lineBytes));
+    position = b.create<arith::AddIOp>(page, b.create<arith::MulIOp>(line, constant(lineBytes)));
+    lines = 1;
+  }
   bytes = b.create<arith::AddIOp>(b.create<arith::AddIOp>(bytes, position), constant(share.first));
   Value wide = b.create<arith::IndexCastOp>(b.getI64Type(), bytes);
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  for (int64_t line = 0; line < share.lines; ++line) {
+  for (int64_t line = 0; line < lines; ++line) {
     Value at = b.create<LLVM::GEPOp>(pointer, b.getI8Type(), window.pointer, ValueRange{wide});
     if (line)
       at = b.create<LLVM::GEPOp>(pointer, b.getI8Type(), at,
@@ -112,10 +127,27 @@ void Prefetch::addLoop(scf::ForOp loop, ArrayRef<Value> coords) {
   nests_[current_].back().loops.push_back({loop.getBody(), SmallVector<Value>(coords)});
 }
 
+/// Whether loops after the first are to bring in more than one window.
+bool Prefetch::isShared(llvm::ArrayRef<Nest> nests) {
+  llvm::SmallPtrSet<Operation *, 8> loads;
+  bool areRead = false;
+  for (const Nest &nest : nests) {
+    areRead |= loads.size() > 1 && !nest.loops.empty();
+    for (const Window &window : nest.windows) {
+      int64_t bytes = window.type().getNumElements() * window.elementBytes;
+      if (movingDim(window) >= 0 && window.unitStride == nest.vectorDim &&
+          window.type().getShape() == ArrayRef(nest.shape) && bytes >= leastBytes && bytes <= mostBytes)
+        loads.insert(window.load);
+    }
+  }
+  return areRead;
+}
+
 void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
   for (const auto &[block, nests] : nests_) {
     llvm::SmallPtrSet<Operation *, 8> seen;
     size_t turn = 0; // windows begin with different loops
+    bool onlyHeads = isShared(nests);
     for (const auto &[number, nest] : llvm::enumerate(nests))
       for (const Window &window : nest.windows) {
         RankedTensorType type = window.type();
@@ -127,24 +159,31 @@ void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
         int64_t allBytes = type.getNumElements() * window.elementBytes;
         SmallVector<const Nest *> later;
         for (const Nest &other : llvm::drop_begin(nests, number + 1))
-          if (other.shape == nest.shape && !other.loops.empty())
+          if (other.shape == nest.shape && other.vectorDim == nest.vectorDim && lineBytes % other.step == 0 &&
+              !other.loops.empty())
             later.push_back(&other);
         if (later.empty() && always && !nest.loops.empty())
           later.push_back(&nest);
         if (later.empty() || allBytes < leastBytes || allBytes > mostBytes)
           continue;
-        int64_t lines = rowBytes / lineBytes, iterations = type.getDimSize(nest.vectorDim) / nest.step;
-        if (iterations == 0)
+        // Loops may differ in what they do at once: one that only reduces has longer vectors.
+        int64_t lines = rowBytes / lineBytes, extent = type.getDimSize(nest.vectorDim), mostIterations = 0;
+        for (const Nest *other : later)
+          mostIterations = std::max(mostIterations, extent / other->step);
+        if (mostIterations == 0)
           continue;
-        auto sharers = std::clamp<int64_t>(lines / iterations, 1, static_cast<int64_t>(later.size()));
-        int64_t each = std::max<int64_t>(1, lines / (sharers * iterations));
-        for (int64_t i = 0; i < sharers; ++i)
-          for (const Loop &loop : later[(turn + i) % later.size()]->loops) {
+        auto sharers = std::clamp<int64_t>(lines / mostIterations, 1, static_cast<int64_t>(later.size()));
+        for (int64_t i = 0; i < sharers; ++i) {
+          const Nest &sharer = *later[(turn + i) % later.size()];
+          int64_t iterations = std::max<int64_t>(1, extent / sharer.step);
+          int64_t each = std::max<int64_t>(1, lines / (sharers * iterations));
+          for (const Loop &loop : sharer.loops) {
             b.setInsertionPointToStart(loop.body);
             b.setLoc(window.load->getLoc());
-            prefetch(b, window, loop.coords, nest.vectorDim, moving, nest.step,
-                     {i * iterations * each * lineBytes, each});
+            prefetch(b, window, loop.coords, nest.vectorDim, moving, sharer.step,
+                     {i * (lines / sharers) * lineBytes, each, onlyHeads});
           }
+        }
         turn += static_cast<size_t>(sharers);
       }
   }

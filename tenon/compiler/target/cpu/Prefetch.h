@@ -46,6 +46,8 @@ private:
     llvm::SmallVector<Loop> loops;
   };
 
+  static bool isShared(llvm::ArrayRef<Nest> nests);
+
   mlir::Block *current_ = nullptr;
   llvm::MapVector<mlir::Block *, std::vector<Nest>> nests_; ///< in the order of the program
 };

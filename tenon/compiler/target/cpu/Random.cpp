@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tile.random_bits: the element with counter c is word c % 4 of Philox4x32-10 of c / 4. Where the counters of a
+// tile.random_bits: the element with counter c is word c % 4 of Philox4x32 of c / 4. Where the counters of a
 // vector's lanes follow each other (found by looking at how they are computed) and the first one is a multiple of 4
 // (found when the vector comes up), a quarter of the lanes evaluates the generator and all four words are used:
 //
 //     counters   8  9 10 11 | 12 13 14 15         blocks 2 3
 //     words      a0 b0 c0 d0  a1 b1 c1 d1         of philox(seed, {2, 3}) = a, b, c, d
+//
+// Elements of 16 bits are the halves of the words as they lie there: twice as many of them.
 //
 // A word lies in the lower half of 64 bits, and what is above it does not matter: a round is then two multiplications,
 // two exchanges and two exclusive ors of three, and nothing has to be taken apart. What is the same in all lanes stays
@@ -43,8 +45,20 @@ Value swapHalves(Builder &b, Value value) {
   return b.create<LLVM::BitcastOp>(value.getType(), b.create<LLVM::ShuffleVectorOp>(words, words, swapped));
 }
 
+/// What a tile.random_bits asks for.
+struct Draw {
+  Value seed;
+  int rounds;
+  unsigned sharers; ///< elements of one evaluation
+
+  explicit Draw(tile::RandomBitsOp op, Value seed)
+      : seed(seed), rounds(static_cast<int>(op.getRounds())), sharers(static_cast<unsigned>(op.getSharers())) {}
+  unsigned bits() const { return 128 / sharers; }
+  int64_t shift() const { return llvm::Log2_32(sharers); } ///< from a counter to its block
+};
+
 /// The four words for each block number, given in two halves (i64, a vector or one number for all lanes).
-std::array<Value, 4> philox(Builder &b, Value seed, Value block, Value upper) {
+std::array<Value, 4> philox(Builder &b, const Draw &draw, Value block, Value upper) {
   Type i64 = b.getI64Type();
   unsigned lanes = lanesOf(block);
   auto high = [&](Value value) { return swapHalves(b, value); };
@@ -64,10 +78,10 @@ std::array<Value, 4> philox(Builder &b, Value seed, Value block, Value upper) {
   auto key = [&](Value word, uint32_t step, int round) -> Value {
     return b.create<arith::AddIOp>(word, constantBits(b, i64, static_cast<int64_t>(uint64_t(step) * round)));
   };
-  Value key0 = seed, key1 = swapHalves(b, seed);
+  Value key0 = draw.seed, key1 = swapHalves(b, draw.seed);
   Value zero = constantBits(b, i64, 0);
   std::array<Value, 4> c = {block, upper, zero, zero};
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < draw.rounds; ++round) {
     Value product0 = times(c[0], 0xD2511F53), product1 = times(c[2], 0xCD9E8D57);
     c = {exclusiveOr({high(product1), c[1], key(key0, 0x9E3779B9, round)}), product1,
          exclusiveOr({high(product0), c[3], key(key1, 0xBB67AE85, round)}), product0};
@@ -78,19 +92,22 @@ std::array<Value, 4> philox(Builder &b, Value seed, Value block, Value upper) {
 }
 
 /// Every counter on its own.
-Value oneByOne(Builder &b, Value seed, Value counter) {
+Value oneByOne(Builder &b, const Draw &draw, Value counter) {
   Type type = counter.getType();
-  Value block = b.create<arith::ShRUIOp>(counter, constantBits(b, type, 2));
-  std::array<Value, 4> words = philox(b, seed, block, swapHalves(b, block));
+  Value block = b.create<arith::ShRUIOp>(counter, constantBits(b, type, draw.shift()));
+  std::array<Value, 4> words = philox(b, draw, block, swapHalves(b, block));
   auto isSet = [&](int64_t bit) -> Value {
     Value masked = b.create<arith::AndIOp>(counter, constantBits(b, type, bit));
     return b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, masked, constantBits(b, type, 0));
   };
-  Value odd = isSet(1);
+  int64_t halves = draw.sharers / 4; // of a word: 1 or 2
+  Value odd = isSet(halves);
   Value first = b.create<arith::SelectOp>(odd, words[1], words[0]);
   Value second = b.create<arith::SelectOp>(odd, words[3], words[2]);
-  Value word = b.create<arith::SelectOp>(isSet(2), second, first);
-  return b.create<arith::TruncIOp>(typeLike(word, b.getI32Type()), word);
+  Value word = b.create<arith::SelectOp>(isSet(2 * halves), second, first);
+  if (halves == 2)
+    word = b.create<arith::SelectOp>(isSet(1), b.create<arith::ShRUIOp>(word, constantBits(b, type, 16)), word);
+  return b.create<arith::TruncIOp>(typeLike(word, b.getIntegerType(draw.bits())), word);
 }
 
 Value iota(Builder &b, unsigned lanes) {
@@ -105,23 +122,24 @@ Value plusIota(Builder &b, Value first, unsigned lanes) {
 }
 
 /// Whether `lanes` counters from `first` on are whole blocks whose numbers have one upper half.
-Value areWholeBlocks(Builder &b, Value first, unsigned lanes) {
+Value areWholeBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes) {
   auto constant = [&](int64_t value) { return constantBits(b, b.getI64Type(), value); };
-  Value low = b.create<arith::AndIOp>(first, constant(3));
+  Value low = b.create<arith::AndIOp>(first, constant(draw.sharers - 1));
   Value inStep = b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, low, constant(0));
-  // The lower half of a block's number is bits 2 to 33 of its first counter.
-  Value within = b.create<arith::AndIOp>(first, constant(0x3ffffffff));
-  Value stays = b.create<arith::CmpIOp>(arith::CmpIPredicate::ule, within, constant(0x400000000 - int64_t(lanes)));
+  // The lower half of a block's number is 32 bits of its first counter, above those of its place in the block.
+  int64_t period = int64_t(draw.sharers) << 32;
+  Value within = b.create<arith::AndIOp>(first, constant(period - 1));
+  Value stays = b.create<arith::CmpIOp>(arith::CmpIPredicate::ule, within, constant(period - int64_t(lanes)));
   return b.create<arith::AndIOp>(inStep, stays);
 }
 
 /// `lanes` counters from `first` on, of which the above holds.
-Value inFours(Builder &b, Value seed, Value first, unsigned lanes) {
-  Value block = b.create<arith::ShRUIOp>(first, constantBits(b, b.getI64Type(), 2));
-  unsigned blocks = lanes / 4;
+Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes) {
+  Value block = b.create<arith::ShRUIOp>(first, constantBits(b, b.getI64Type(), draw.shift()));
+  unsigned blocks = lanes / draw.sharers;
   Value numbers = plusIota(b, block, blocks);
   std::array<Value, 4> words =
-      philox(b, seed, numbers, b.create<arith::ShRUIOp>(block, constantBits(b, b.getI64Type(), 32)));
+      philox(b, draw, numbers, b.create<arith::ShRUIOp>(block, constantBits(b, b.getI64Type(), 32)));
   auto pair = [&](Value lower, Value upper) -> Value { // the lower halves of both
     auto words = VectorType::get({2 * blocks}, b.getI32Type());
     SmallVector<int32_t> taken;
@@ -135,7 +153,7 @@ Value inFours(Builder &b, Value seed, Value first, unsigned lanes) {
   for (unsigned i = 0; i < blocks; ++i)
     interleaved.append({static_cast<int32_t>(i), static_cast<int32_t>(blocks + i)});
   Value pairs = b.create<LLVM::ShuffleVectorOp>(pair(words[0], words[1]), pair(words[2], words[3]), interleaved);
-  return b.create<LLVM::BitcastOp>(VectorType::get({lanes}, b.getI32Type()), pairs);
+  return b.create<LLVM::BitcastOp>(VectorType::get({lanes}, b.getIntegerType(draw.bits())), pairs);
 }
 
 /// By how much the value grows from one element to the next along a dimension, where that is the same everywhere.
@@ -175,30 +193,31 @@ std::optional<int64_t> stepAlong(Value tile, int dim) {
 bool Nest::countsUp(Value counter, int dim) { return stepAlong(counter, dim) == 1; }
 
 Value Nest::randomBits(tile::RandomBitsOp op, const Coords &coords) {
-  Value seed = e_.scalar(op.getSeed()), counter = op.getCounter();
+  Draw draw(op, e_.scalar(op.getSeed()));
+  Value counter = op.getCounter();
   unsigned lanes = lanesIn(coords), depth = depthOf(coords);
   int laneDim = -1;
   for (auto [d, coord] : llvm::enumerate(coords))
     if (coord.lanes)
       laneDim = static_cast<int>(d);
-  if (lanes % 4 != 0 || lanes < 8 || !countsUp(counter, laneDim)) {
+  if (lanes % draw.sharers != 0 || lanes < 2 * draw.sharers || !countsUp(counter, laneDim)) {
     Value each = compute(counter, coords);
     setInsertion(depth);
-    return oneByOne(b_, seed, splatTo(b_, each, lanes));
+    return oneByOne(b_, draw, splatTo(b_, each, lanes));
   }
   Coords atFirst = coords;
   atFirst[laneDim].lanes = false;
   Value first = compute(counter, atFirst);
   setInsertion(depth);
   b_.setLoc(op.getLoc());
-  Value inStep = areWholeBlocks(b_, first, lanes);
-  auto type = VectorType::get({lanes}, b_.getI32Type());
+  Value inStep = areWholeBlocks(b_, draw, first, lanes);
+  auto type = VectorType::get({lanes}, b_.getIntegerType(draw.bits()));
   auto branch = b_.create<scf::IfOp>(TypeRange{type}, inStep, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToEnd(branch.thenBlock());
-  b_.create<scf::YieldOp>(ValueRange{inFours(b_, seed, first, lanes)});
+  b_.create<scf::YieldOp>(ValueRange{inBlocks(b_, draw, first, lanes)});
   b_.setInsertionPointToEnd(branch.elseBlock());
-  b_.create<scf::YieldOp>(ValueRange{oneByOne(b_, seed, plusIota(b_, first, lanes))});
+  b_.create<scf::YieldOp>(ValueRange{oneByOne(b_, draw, plusIota(b_, first, lanes))});
   return branch.getResult(0);
 }
 

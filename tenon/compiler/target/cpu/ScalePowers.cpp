@@ -53,35 +53,64 @@ Value *withoutBounds(Value *x) {
   }
 }
 
-/// Where sum = x + magic, n = sum - magic and r = x - n: the instruction that computes r, whatever x is (of an infinity it is
-/// 0), and n = x - r, which is returned; null if that is not so.
-Value *reduceByInstruction(Value *sum) {
-  auto *add = dyn_cast<Instruction>(sum);
-  Value *x = nullptr;
-  const APFloat *magic = nullptr;
-  if (!add || !PatternMatch::match(add, m_FAdd(m_Value(x), m_APFloat(magic))) || magic->convertToDouble() != magicOfZero)
-    return nullptr;
-  Instruction *whole = nullptr, *rest = nullptr;
+/// What x is beside a whole number, whatever x is (0 for an infinity). Nothing is said about lost digits: the callers
+/// know that there are none.
+enum Whole { nearest = 8, below = 9 };
+
+Value *rest(IRBuilder<> &b, Value *x, Whole whole) {
+  return perRegister(b, {x}, [&](ArrayRef<Value *> parts) -> Value * {
+    return b.CreateIntrinsic(Intrinsic::x86_avx512_mask_reduce_ps_512, {},
+                             {parts[0], b.getInt32(whole), parts[0], b.getInt16(-1), b.getInt32(currentRounding)});
+  });
+}
+
+/// The user that is x less the value; null if there is none.
+Instruction *differenceFrom(Value *x, Value *value) {
+  for (User *user : value->users())
+    if (PatternMatch::match(user, m_FSub(m_Specific(x), m_Specific(value))))
+      return cast<Instruction>(user);
+  return nullptr;
+}
+
+/// Where sum = x + magic, n = sum - magic and r = x - n: the instruction that computes r, and n = x - r, which is
+/// returned; null if that is not so.
+Value *reduceToNearest(Instruction *add, Value *x, const APFloat &magic) {
+  Instruction *whole = nullptr;
   for (User *user : add->users())
     if (const APFloat *other = nullptr;
-        PatternMatch::match(user, m_FSub(m_Specific(add), m_APFloat(other))) && *other == *magic)
+        PatternMatch::match(user, m_FSub(m_Specific(add), m_APFloat(other))) && *other == magic)
       whole = cast<Instruction>(user);
-  if (!whole)
-    return nullptr;
-  for (User *user : whole->users())
-    if (PatternMatch::match(user, m_FSub(m_Specific(x), m_Specific(whole))))
-      rest = cast<Instruction>(user);
-  if (!rest)
+  Instruction *difference = whole ? differenceFrom(x, whole) : nullptr;
+  if (!difference)
     return nullptr;
   IRBuilder<> b(add);
-  Value *unbounded = withoutBounds(x);
-  Value *reduced = perRegister(b, {unbounded}, [&](ArrayRef<Value *> parts) -> Value * {
-    constexpr int toNearestEven = 8; // no bits behind the point; no exception where digits are lost
-    return b.CreateIntrinsic(Intrinsic::x86_avx512_mask_reduce_ps_512, {},
-                             {parts[0], b.getInt32(toNearestEven), parts[0], b.getInt16(-1), b.getInt32(currentRounding)});
-  });
-  rest->replaceAllUsesWith(reduced);
+  Value *unbounded = withoutBounds(x), *reduced = rest(b, unbounded, nearest);
+  difference->replaceAllUsesWith(reduced);
   return b.CreateFSub(unbounded, reduced);
+}
+
+/// Where sum = n + magic, n = floor(x) and r = x - n, which is exact: r, and x itself is returned, because the
+/// instruction that scales takes the floor.
+Value *reduceToFloor(Value *floor, Value *x) {
+  Instruction *difference = differenceFrom(x, floor);
+  if (!difference)
+    return nullptr;
+  IRBuilder<> b(cast<Instruction>(floor));
+  Value *unbounded = withoutBounds(x);
+  difference->replaceAllUsesWith(rest(b, unbounded, below));
+  return unbounded;
+}
+
+Value *reduceByInstruction(Value *sum) {
+  auto *add = dyn_cast<Instruction>(sum);
+  Value *x = nullptr, *inner = nullptr;
+  const APFloat *magic = nullptr;
+  if (!add || !PatternMatch::match(add, m_FAdd(m_Value(x), m_APFloat(magic))) ||
+      magic->convertToDouble() != magicOfZero)
+    return nullptr;
+  if (PatternMatch::match(x, m_Intrinsic<Intrinsic::floor>(m_Value(inner))))
+    return reduceToFloor(x, inner);
+  return reduceToNearest(add, x, *magic);
 }
 
 Value *scale(IRBuilder<> &b, const Scaling &scaling) {

@@ -17,11 +17,15 @@ struct Isa;
 ///     %h = lshr %sum, 1   %o = sub %sum, %h           (bits of a float whose low end is n + 254)
 ///     fmul (fmul %p, (%h << 23)), (%o << 23)     ->   scalef %p, (%sum - 1.5 * 2^23 - 254)
 ///
-/// There is one for what is left of x beside the nearest whole number, too, and neither has to be kept from numbers that
-/// are too large:
+/// There is one for what is left of x beside the nearest whole number, too, and neither has to be kept from numbers
+/// that are too large:
 ///
 ///     %sum = fadd clamp(%x), %magic   %n = fsub %sum, %magic   %r = fsub clamp(%x), %n   ->   %r = reduce %x
 ///                                                                                             %n = fsub %x, %r
+///
+/// Beside the whole number below, n is not needed at all: that is what the first takes of its operand.
+///
+///     %n = floor clamp(%x)   %sum = fadd %n, %magic   %r = fsub clamp(%x), %n   ->   %r = reduce %x,  scalef %p, %x
 void scalePowers(llvm::Module &module, const Isa &isa);
 
 } // namespace tenon::cpu

@@ -11,6 +11,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
+#include <utility>
+
 using namespace mlir;
 
 namespace tenon::nvidia {
@@ -18,6 +20,10 @@ namespace {
 
 /// More registers than this per thread and tile would spill whatever the assembler does.
 constexpr int64_t maxRegistersPerTile = 512;
+constexpr int64_t warpgroup = 128; ///< threads
+/// With as many, and what is made of them, a thread may need more registers than it has where two blocks of two
+/// warpgroups divide them evenly, and certainly more than three would leave it.
+constexpr int64_t accumulatorsOfOneBlock = 64;
 
 /// Slots of bulk copies, when nobody says how many: as many as fit, up to this.
 constexpr int64_t mostStages = 8;
@@ -129,7 +135,7 @@ LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block, const Step
 }
 
 PingPong pingPongBlock(ModuleOp module, const BlockShape &block, int64_t warps, const Steps &steps) {
-  constexpr int64_t teams = 2, warpgroup = 128;
+  constexpr int64_t teams = 2;
   if (!block.hasWarpgroups)
     return {{}, "only sm_90a multiplies by warpgroup"};
   if (warps && warps * 32 != teams * warpgroup)
@@ -152,6 +158,16 @@ PingPong pingPongBlock(ModuleOp module, const BlockShape &block, int64_t warps, 
     refusal = "no dot reads what the tensor memory accelerator loads";
   return refusal.empty() ? PingPong{one, ""} : PingPong{{}, refusal};
 }
+
+namespace {
+
+/// How many find room for that much shared memory each; a block costs the multiprocessor a kilobyte besides.
+int64_t blocksWith(int64_t sharedBytes, const std::string &architecture) {
+  constexpr int64_t ofEach = 1024;
+  return (sharedBytesOf(architecture) + ofEach) / (sharedBytes + ofEach);
+}
+
+} // namespace
 
 ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std::string &architecture,
                              const LoweringOptions &lowering) {
@@ -184,6 +200,7 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
     if (!notShared.empty())
       options.sharers = 1;
   }
+  bool triedWhole = wanted;
   while (true) {
     markAsyncLoads(kernel, options.stages, options.architecture);
     program.module = ModuleOp::create(module.getLoc());
@@ -203,8 +220,21 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
     program.startsEarly = program.module->walk([](AwaitEarlierLaunchesOp) { return WalkResult::interrupt(); })
                               .wasInterrupted();
     program.block.producers = emitter.isPersistent() ? producerThreads : 0;
-    if (emitter.sharedBytes() <= sharedBytesOf(architecture))
+    if (emitter.sharedBytes() <= sharedBytesOf(architecture)) {
+      // What the slots leave may be enough for whole tiles after all.
+      bool isEnough = emitter.sharedBytes() + emitter.savedBySlices() <= sharedBytesOf(architecture);
+      if (emitter.savedBySlices() && isEnough && block.teams == 1 && !std::exchange(triedWhole, true)) {
+        options.steps.slices = false;
+        continue;
+      }
+      // Registers are what would keep a second block away.
+      if (emitter.isPersistent() && options.threads * options.teams == warpgroup && options.blocks == 1 &&
+          emitter.accumulators() >= accumulatorsOfOneBlock && blocksWith(emitter.sharedBytes(), architecture) >= 2) {
+        options.blocks = 2;
+        continue;
+      }
       break;
+    }
     // What shared memory is used for besides exchanges can be had with less of it.
     if (options.steps.slices != lowering.steps.slices)
       options.steps.slices = lowering.steps.slices;

@@ -125,10 +125,11 @@ private:
       auto attribute = function_->getAttrOfType<IntegerAttr>(name);
       return attribute ? attribute.getInt() : otherwise;
     };
-    int64_t shape[] = {number(threadsAttr, 32), number(clusterAttr, 1), number(sharedBytesAttr, 0), asynchronous_};
+    int64_t shape[] = {number(threadsAttr, 32), number(clusterAttr, 1), number(sharedBytesAttr, 0), asynchronous_,
+                       number(minimumBlocksAttr, 1)};
     for (StringRef name : {threadsAttr, clusterAttr, sharedBytesAttr, tensorMapsAttr})
       function_->removeAttr(name);
-    b_.create<LLVM::GlobalOp>(LLVM::LLVMArrayType::get(b_.getI64Type(), 4), /*isConstant=*/true,
+    b_.create<LLVM::GlobalOp>(LLVM::LLVMArrayType::get(b_.getI64Type(), std::size(shape)), /*isConstant=*/true,
                               LLVM::Linkage::External, sim::shapeSymbol, b_.getI64TensorAttr(shape));
     std::string text;
     for (auto &[place, number] : places_)

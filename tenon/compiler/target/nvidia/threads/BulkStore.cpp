@@ -110,10 +110,12 @@ void ThreadEmitter::planBulkStores() {
       return other.second.parts == plan.parts && other.second.slices == plan.slices &&
              other.second.sliceBytes() == plan.sliceBytes() && areAlternatives(other.first, op);
     };
-    if (auto same = llvm::find_if(planned, isLike); same != planned.end())
+    if (auto same = llvm::find_if(planned, isLike); same != planned.end()) {
       bulkStaging_[op] = bulkStaging_.lookup(same->first);
-    else
+    } else {
       bulkStaging_[op] = {allocateShared(plan.buffers * plan.sliceBytes(), panelAlignment), newGroup()};
+      savedBySlices_ += llvm::alignTo((plan.slices - plan.buffers) * plan.sliceBytes(), panelAlignment);
+    }
     planned.emplace_back(op, plan);
   };
   kernel_.walk([&](Operation *op) {

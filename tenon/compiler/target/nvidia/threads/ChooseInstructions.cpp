@@ -126,6 +126,9 @@ std::string refuseDot(tile::DotOp dot, const InstructionOptions &options) {
   int64_t bytes = lower::byteSize(lower::memoryType(a));
   if (dot.getA().getType().getDimSize(1) * bytes % 32)
     return "K is no multiple of 32 bytes";
+  // Computed as columns, the last row would be alone in its pair of accumulators, of which no thread has the other.
+  if (int64_t rows = dot.getType().getDimSize(0); rows < 64 && rows % 8 == 1)
+    return "its rows are one more than a multiple of 8";
   std::optional<WarpgroupShape> shape = warpgroupShape(dot, options.warps);
   if (!shape)
     return "its sizes are no multiples of the instruction's 64 x 8 over the warpgroups of the block";

@@ -120,8 +120,9 @@ struct InsertBarriers : PassWrapper<InsertBarriers, OperationPass<func::FuncOp>>
       auto barrier = llvm::dyn_cast<BarrierOp>(op);
       if ((barrier && barrier.getThreads() >= threads_) || (threads_ == 32 && llvm::isa<WarpBarrierOp>(op))) {
         pending.clear();
-      } else if (llvm::isa<ClusterArriveOp>(op)) {
-        pending.arrive();
+      } else if (auto arrival = llvm::dyn_cast<ClusterArriveOp>(op)) {
+        if (!arrival.getRelaxed()) // such a one releases nothing
+          pending.arrive();
       } else if (llvm::isa<ClusterWaitOp>(op)) {
         pending.wait();
       } else if (llvm::isa<scf::ForOp, scf::WhileOp>(op)) {

@@ -7,8 +7,9 @@
 //     bits      a b c  d  | e  f  g  h
 //
 // Pairs (2k, 2k+1) share one too, the half of its words chosen at run time; what is not known to be aligned chooses
-// among all four. Registers further apart whose counters are known to differ by a multiple of 4 share the division: their
-// blocks differ by a quarter of that.
+// among all four. Registers further apart whose counters are known to differ by a multiple of 4 share the division:
+// their blocks differ by a quarter of that. Of 16 bits, eight counters share a block, and what is said of words holds
+// of halves.
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,14 +22,14 @@ using namespace mlir;
 namespace tenon::nvidia {
 namespace {
 
-/// Philox4x32-10 (see transform/ExpandRandom.cpp) on scalars. The keys of all rounds are made once.
+/// Philox4x32 (see transform/ExpandRandom.cpp) on scalars. The keys of all rounds are made once.
 class Philox {
 public:
-  Philox(ImplicitLocOpBuilder &b, Value seed) : b_(b) {
+  Philox(ImplicitLocOpBuilder &b, Value seed, int64_t rounds) : b_(b) {
     Value key[2] = {low(seed), high(seed)};
-    for (uint32_t round = 0; round < 10; ++round)
-      keys_[round] = {b_.createOrFold<arith::AddIOp>(key[0], word(round * 0x9E3779B9u)),
-                      b_.createOrFold<arith::AddIOp>(key[1], word(round * 0xBB67AE85u))};
+    for (uint32_t round = 0; round < rounds; ++round)
+      keys_.push_back({b_.createOrFold<arith::AddIOp>(key[0], word(round * 0x9E3779B9u)),
+                       b_.createOrFold<arith::AddIOp>(key[1], word(round * 0xBB67AE85u))});
   }
 
   /// The words of a 64-bit counter.
@@ -59,22 +60,24 @@ private:
   }
 
   ImplicitLocOpBuilder &b_;
-  std::array<std::pair<Value, Value>, 10> keys_;
+  SmallVector<std::pair<Value, Value>, 10> keys_;
 };
 
-/// Numbers of the generator's blocks, counter / 4, of a tile's registers.
+/// Numbers of the generator's blocks, counter / 4 or 8, of a tile's registers.
 class Blocks {
 public:
-  Blocks(ImplicitLocOpBuilder &b, const Distribution &tile, const AxisInfo &counterAxes, ArrayRef<Value> counters)
-      : b_(b), tile_(tile), axes_(counterAxes), counters_(counters) {}
+  Blocks(ImplicitLocOpBuilder &b, const Distribution &tile, const AxisInfo &counterAxes, ArrayRef<Value> counters,
+         int64_t sharers)
+      : b_(b), tile_(tile), axes_(counterAxes), counters_(counters), sharers_(sharers),
+        shift_(llvm::Log2_64(static_cast<uint64_t>(sharers))) {}
 
   Value of(int reg) {
     for (auto [other, block] : known_)
       if (std::optional<int64_t> apart = blocksApart(other, reg)) {
         Value sum = b_.create<arith::AddIOp>(block, wide(*apart));
-        return b_.create<arith::AndIOp>(sum, wide(~uint64_t(0) >> 2)); // counters may pass 2^64
+        return b_.create<arith::AndIOp>(sum, wide(~uint64_t(0) >> shift_)); // counters may pass 2^64
       }
-    known_.emplace_back(reg, b_.create<arith::ShRUIOp>(counters_[reg], wide(2)));
+    known_.emplace_back(reg, b_.create<arith::ShRUIOp>(counters_[reg], wide(shift_)));
     return known_.back().second;
   }
 
@@ -82,7 +85,7 @@ private:
   Value wide(int64_t value) { return b_.create<arith::ConstantIntOp>(value, 64); }
 
   /// How many blocks after that of `first` the block of `second` is: known where both lie in one run of consecutive
-  /// counters, a multiple of 4 apart.
+  /// counters, a multiple of a block's apart.
   std::optional<int64_t> blocksApart(int first, int second) const {
     std::optional<int64_t> apart;
     for (int64_t d = 0; d < tile_.rank(); ++d) {
@@ -91,9 +94,9 @@ private:
         continue;
       int64_t run = axes_.axes[d].contiguity;
       // What a thread adds to both moves them alike, and in steps that neither of them uses: within a run if they are.
-      if (apart || to < from || from / run != to / run || (to - from) % 4 != 0)
+      if (apart || to < from || from / run != to / run || (to - from) % sharers_ != 0)
         return std::nullopt;
-      apart = (to - from) / 4;
+      apart = (to - from) / sharers_;
     }
     return apart;
   }
@@ -102,36 +105,53 @@ private:
   const Distribution &tile_;
   const AxisInfo &axes_;
   ArrayRef<Value> counters_;
+  int64_t sharers_, shift_;
   SmallVector<std::pair<int, Value>, 4> known_;
 };
+
+/// The words of a block, or their halves, the lower one first.
+SmallVector<Value, 8> piecesOf(ImplicitLocOpBuilder &b, const std::array<Value, 4> &words, int64_t sharers) {
+  SmallVector<Value, 8> pieces;
+  for (Value word : words) {
+    if (sharers == 4) {
+      pieces.push_back(word);
+      continue;
+    }
+    Value upper = b.create<arith::ShRUIOp>(word, b.create<arith::ConstantIntOp>(16, 32));
+    for (Value half : {word, upper})
+      pieces.push_back(b.create<arith::TruncIOp>(b.getI16Type(), half));
+  }
+  return pieces;
+}
 
 } // namespace
 
 void ThreadEmitter::emitRandomBits(tile::RandomBitsOp op) {
   const Distribution &tile = distribution(op);
   AxisInfo counterAxes = axes_.of(op.getCounter());
+  int64_t sharers = op.getSharers();
   int64_t group = 1, aligned = 1; // registers that share an evaluation; elements that could
   for (int64_t d = 0; d < tile.rank(); ++d) {
-    group = std::max(group, std::min({tile.consecutive(d), counterAxes.alignedRun(d), int64_t(4)}));
+    group = std::max(group, std::min({tile.consecutive(d), counterAxes.alignedRun(d), sharers}));
     aligned = std::max(aligned, counterAxes.alignedRun(d));
   }
 
-  Philox philox(b_, scalar(op.getSeed()));
+  Philox philox(b_, scalar(op.getSeed()), op.getRounds());
   Registers counters = registers(op.getCounter()), bits(tile.registers());
-  Blocks blocks(b_, tile, counterAxes, counters);
+  Blocks blocks(b_, tile, counterAxes, counters, sharers);
   for (int first = 0; first < tile.registers(); first += group) {
     if (!tile.exists(first)) // then neither do the others
       continue;
     Value counter = counters[first];
-    std::array<Value, 4> words = philox(blocks.of(first));
+    SmallVector<Value, 8> pieces = piecesOf(b_, philox(blocks.of(first)), sharers);
     for (int reg = first; reg < first + group; ++reg) {
       if (!tile.exists(reg))
         continue;
-      // The words that it may be, in the order of the counter's bits from that of `group` on.
-      SmallVector<Value, 4> candidates;
-      for (int64_t w = reg - first; w < 4; w += group)
-        candidates.push_back(words[w]);
-      for (int64_t bit = group; bit < 4; bit *= 2) {
+      // What it may be, in the order of the counter's bits from that of `group` on.
+      SmallVector<Value, 8> candidates;
+      for (int64_t place = reg - first; place < sharers; place += group)
+        candidates.push_back(pieces[place]);
+      for (int64_t bit = group; bit < sharers; bit *= 2) {
         Value masked = b_.create<arith::AndIOp>(counter, i64(bit));
         Value isSet = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, masked, i64(0));
         for (size_t i = 0; i < candidates.size() / 2; ++i)
@@ -141,10 +161,14 @@ void ThreadEmitter::emitRandomBits(tile::RandomBitsOp op) {
       bits[reg] = candidates[0];
     }
   }
-  if (group < 4)
-    remark(op.getLoc(), "random bits use " + std::to_string(group) + " of the 4 words of each evaluation: " +
-                            (aligned < 4 ? "counters of neighbours are not known to begin with a multiple of 4"
-                                         : "a thread does not hold 4 neighbours"));
+  if (group < sharers) {
+    std::string all = std::to_string(sharers);
+    remark(op.getLoc(),
+           "random bits use " + std::to_string(group) + " of the " + all + (sharers == 4 ? " words" : " half words") +
+               " of each evaluation: " +
+               (aligned < sharers ? "counters of neighbours are not known to begin with a multiple of " + all
+                                  : "a thread does not hold " + all + " neighbours"));
+  }
   registers(op) = std::move(bits);
 }
 

@@ -24,6 +24,8 @@ using namespace tenon::lower;
 namespace tenon::nvidia {
 namespace {
 
+/// Where a box begins in shared memory is a multiple of this; what is swizzled there goes by the address.
+constexpr int64_t boxAlignment = 128;
 /// What is added to a coordinate stays below.
 constexpr int64_t largestTile = 1 << 20;
 
@@ -87,7 +89,7 @@ void ThreadEmitter::planRings() {
     ring->isShared |= transfer.isShared;
     int64_t sharers = transfer.isShared ? options_.sharers : 1;
     transfer.rows = transfer.tile.paddedRows / sharers;
-    if (transfer.isShared)
+    if (transfer.isShared && (transfer.tile.paddedRows % sharers || transfer.rows * panel % boxAlignment))
       transfer.rows = transfer.rows / swizzledRows * swizzledRows;
     auto mapOf = [&](int64_t rowsOfBox) {
       SmallVector<int64_t> dims = {transfer.columnDim}, box = {panel / bytes};
@@ -177,15 +179,27 @@ void ThreadEmitter::initialiseRings() {
     b_.create<FenceOp>(FenceKind::mbarrier_init);
     b_.create<FenceOp>(FenceKind::proxy_async);
   }
-  if (options_.sharers > 1)
-    clusterBarrier();
-  else
+  if (options_.sharers == 1 || turns_ || tail_) // the latter have written more than barriers
     b_.create<BarrierOp>(allBarrier, static_cast<int32_t>(workers() + producerThreads));
+  if (options_.sharers >
+      1) // the fence has released the barriers: an arrival that releases all writes takes half a microsecond
+    b_.create<ClusterArriveOp>(/*relaxed=*/true);
 }
 
-void ThreadEmitter::clusterBarrier() {
-  b_.create<ClusterArriveOp>();
-  b_.create<ClusterWaitOp>();
+/// Behind initialiseRings(), when there is nothing left to do without the other blocks.
+void ThreadEmitter::awaitRings() {
+  if (options_.sharers > 1)
+    b_.create<ClusterWaitOp>();
+}
+
+/// By the thread that loads, at the end: no block ends while others write its memory or arrive on its barriers. When
+/// all blocks are done with all of its slots they do neither, and have what it loaded for them.
+void ThreadEmitter::awaitSharers() {
+  for (auto &ring : rings_)
+    for (int64_t stage = 0; ring->isShared && stage < ring->stages; ++stage) {
+      b_.create<MbarrierWaitOp>(barrierAt(ring->empty, ring->slot), b_.create<arith::XOrIOp>(ring->phase, i32(1)));
+      advance(*ring);
+    }
 }
 
 /// At the beginning, when all maps are known.
@@ -229,7 +243,13 @@ void ThreadEmitter::startTransfers(Ring &ring) {
 
 /// Into the slot that begins there; into the L2 cache where it is null.
 void ThreadEmitter::startBoxes(Ring &ring, Value slotBegin) {
-  for (Transfer &transfer : ring.transfers) {
+  SmallVector<Transfer *> order;
+  for (bool isShared : {true, false}) // what others wait for comes first
+    for (Transfer &transfer : ring.transfers)
+      if (transfer.isShared == isShared)
+        order.push_back(&transfer);
+  for (Transfer *each : order) {
+    Transfer &transfer = *each;
     b_.setLoc(transfer.load.getLoc());
     if (!transfer.isShared) {
       startTransfer(ring, transfer, transfer.map, slotBegin, {});

@@ -14,7 +14,7 @@ constexpr std::pair<const char *, bool Steps::*> table[] = {
     {"registers", &Steps::registers},   {"overlap", &Steps::overlap},         {"bulk-stores", &Steps::bulkStores},
     {"slices", &Steps::slices},         {"early-loads", &Steps::earlyLoads},  {"group-exchange", &Steps::groupExchange},
     {"sinking", &Steps::sinking},       {"first-loads", &Steps::firstLoads},  {"joined-dots", &Steps::joinedDots},
-    {"live-rows", &Steps::liveRows},    {"streams", &Steps::streams},
+    {"live-rows", &Steps::liveRows},    {"end-of-k", &Steps::endOfK},         {"streams", &Steps::streams},
 };
 
 } // namespace

@@ -43,6 +43,7 @@ struct ThreadOptions {
   int64_t stages = 3;    ///< buffers of a loop's asynchronous loads; 0 and 1: none (bulk copies have one at least)
   int64_t sharers = 1;   ///< blocks of a cluster that share loads, each with an instance of its own
   int64_t teams = 1;     ///< so many times `threads`, each with program instances of its own; more than one: of 128
+  int64_t blocks = 1;    ///< of a multiprocessor, between which registers are divided that move between warps
   bool keepOperands = true; ///< a dot's operand that a loop does not change stays in shared memory
   Steps steps = {};
 };
@@ -111,6 +112,9 @@ public:
   const std::vector<Print> &prints() const { return prints_; }
   using TensorMap = lower::KernelInfo::Gpu::TensorMap;
   const std::vector<TensorMap> &tensorMaps() const { return tensorMaps_; }
+  /// Shared memory that it has less since tiles are stored in slices.
+  int64_t savedBySlices() const { return savedBySlices_; }
+  int64_t accumulators();
   bool isPersistent() const { return !rings_.empty(); }
   bool sharesTail() const { return tail_.has_value(); }
 
@@ -359,7 +363,8 @@ private:
   mlir::Value boxCoordinate(mlir::Value offset);
   void initialiseRings();
   void prefetchTensorMaps();
-  void clusterBarrier();
+  void awaitRings();
+  void awaitSharers();
   void advance(Ring &ring);
   void startTransfers(Ring &ring);
   void startBoxes(Ring &ring, mlir::Value slotBegin);
@@ -442,6 +447,11 @@ private:
   void forgetZeros(mlir::scf::ForOp loop, llvm::ArrayRef<tile::DotOp> dots, llvm::MutableArrayRef<mlir::Value> inits);
   void waitForDots(int32_t pending, llvm::ArrayRef<mlir::Value> tiles);
   void releaseHeld();
+
+  //--- EndOfK.cpp: no products behind the end of both matrices ---
+  mlir::Value columnsToEnd(llvm::ArrayRef<tile::DotOp> dots, const DotPlan &plan);
+  Registers upToEnd(mlir::Value columns, int64_t steps, int64_t depth, const Registers &sums,
+                    llvm::function_ref<Registers(int64_t)> emit);
 
   //--- GroupExchange.cpp ---
   void planGroupExchanges();
@@ -568,7 +578,7 @@ private:
   llvm::DenseMap<mlir::Operation *, Staged> groupExchanges_; ///< by conversion
   std::vector<TensorMap> tensorMaps_;
   unsigned nextWord_ = 0;
-  int64_t usedShared_ = 0, peakShared_ = 0, neverReleased_ = 0;
+  int64_t usedShared_ = 0, peakShared_ = 0, neverReleased_ = 0, savedBySlices_ = 0;
   int nextGroup_ = 0;
   bool readsOtherBlocks_ = false; ///< of the cluster
   mlir::Operation *sending_ = nullptr; ///< where one thread makes the mbarriers of exchanges; null: there are none

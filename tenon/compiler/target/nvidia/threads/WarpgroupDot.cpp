@@ -167,12 +167,16 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     registers(op) = std::move(sums);
     return;
   }
-  b_.create<WgmmaFenceOp>();
-  for (int64_t step = 0; step < steps; ++step)
-    for (int64_t row = 0; row < shape.rowBlocks(); ++row)
-      for (int64_t column = 0; column < shape.columnBlocks(); ++column)
-        multiply(row, shape.n * column, blocks[row * shape.columnBlocks() + column], step, sums);
-  b_.create<WgmmaCommitOp>();
+  sums = upToEnd(columnsToEnd(together, plan), steps, plan.depth, sums, [&](int64_t count) {
+    Registers added = sums;
+    b_.create<WgmmaFenceOp>();
+    for (int64_t step = 0; step < count; ++step)
+      for (int64_t row = 0; row < shape.rowBlocks(); ++row)
+        for (int64_t column = 0; column < shape.columnBlocks(); ++column)
+          multiply(row, shape.n * column, blocks[row * shape.columnBlocks() + column], step, added);
+    b_.create<WgmmaCommitOp>();
+    return added;
+  });
   SmallVector<Value> results(together.begin(), together.end());
   ArrayRef<Value> rest = sums;
   for (tile::DotOp dot : together) {

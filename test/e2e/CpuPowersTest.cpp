@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GELU, exponentials of what is not positive and 1 + tanh of a cubic, in kernels that are no GELU and no softmax: the
+// same bits with and without AVX-512, whatever the type of the result, at every kind of number.
+#include "tenon/jit/Jit.h"
+#include "tenon/verify/Values.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace tenon;
+
+namespace {
+
+/// g times x times the normal distribution at x: a gated unit.
+const Kernel gated("gated(x, g, y, cols=256)", [](View x, View g, View y, Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  Tile t = x.load({i * cols}, {cols}).to(f32), gate = g.load({i * cols}, {cols}).to(f32);
+  y.store({i * cols}, (gate * (t * (0.5 * (1 + erf(t * 0.7071067811865476))))).to(y.dtype()));
+});
+
+/// How far each is below the largest, as a power of e.
+const Kernel below("below(x, y, cols=256)", [](View x, View y, Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  Tile t = x.load({i * cols}, {cols}, -inf).to(f32);
+  y.store({i * cols}, exp(t - max(t, 0)).to(y.dtype()));
+});
+
+/// Half of 1 + tanh(3 x + x^3).
+const Kernel soft("soft(x, y, cols=256)", [](View x, View y, Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  Tile t = x.load({i * cols}, {cols}).to(f32);
+  y.store({i * cols}, (0.5 * (1 + tanh(t * (t * t + 3)))).to(y.dtype()));
+});
+
+Tensor samples(DType type) {
+  constexpr int64_t count = 7000;
+  Tensor x = Tensor::empty(type, {count});
+  const double special[] = {0,     -0.0,  1e-40, -1e-40, 3e38, -3e38, 1e20,  -1e20,
+                            -13.2, -13.5, -14.2, 14,     -1,   1,     1e-30, -1e-10};
+  for (int64_t i = 0; i < count; ++i)
+    x.set({i}, i < 16 ? special[i] : std::sin(static_cast<double>(i)) * std::exp2(static_cast<double>(i % 11) - 5));
+  return x;
+}
+
+Tensor resultOf(const Kernel &kernel, Arguments arguments, DType type, const char *isa) {
+  LaunchOptions options;
+  options.compile.isa = isa;
+  Tensor y = Tensor::zeros(type, {7000});
+  arguments.push_back(y);
+  launch(kernel, arguments, options);
+  return y;
+}
+
+void expectSame(const Kernel &kernel, const Arguments &arguments, DType type) {
+  Tensor reference = resultOf(kernel, arguments, type, "native");
+  for (const char *isa : {"avx2", "baseline"}) {
+    Tensor other = resultOf(kernel, arguments, type, isa);
+    for (int64_t i = 0; i < 7000; ++i) {
+      double a = reference.get({i}), b = other.get({i});
+      ASSERT_TRUE((std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)))
+          << kernel.name() << " " << nameOf(type) << " " << isa << ", element " << i << ": " << a << " and " << b;
+    }
+  }
+}
+
+TEST(CpuPowers, GatedUnits) {
+  for (DType type : {f32, f16, bf16}) {
+    Tensor x = samples(type), g = Tensor::empty(type, {7000});
+    g.fill(-3);
+    x.set({6999}, INFINITY);
+    x.set({6998}, -INFINITY);
+    x.set({6997}, NAN);
+    expectSame(gated, {x, g}, type);
+    Tensor y = resultOf(gated, {x, g}, type, "native");
+    EXPECT_EQ(y.get({6999}), -INFINITY);
+    EXPECT_TRUE(std::isnan(y.get({6998})));
+    EXPECT_TRUE(std::isnan(y.get({6997})));
+    double unit = type == f32 ? 0x1p-20 : type == f16 ? 0x1p-10 : 0x1p-7;
+    for (int64_t i = 16; i < 6997; ++i) {
+      double t = x.get({i}), exact = -3 * t * std::erfc(-t * std::sqrt(0.5)) / 2;
+      ASSERT_NEAR(y.get({i}), exact, unit * std::abs(exact) + (type == f32 ? 1e-6 : type == f16 ? 1e-7 : 1e-37)) << t;
+    }
+  }
+}
+
+TEST(CpuPowers, BelowTheLargest) {
+  for (DType type : {f32, f16, bf16}) {
+    Tensor x = samples(type);
+    x.set({6999}, -INFINITY);
+    expectSame(below, {x}, type);
+    x.set({300}, NAN);
+    x.set({600}, INFINITY);
+    expectSame(below, {x}, type);
+    Tensor y = resultOf(below, {x}, type, "native");
+    EXPECT_TRUE(std::isnan(y.get({310})));
+    EXPECT_EQ(y.get({6999}), 0);
+  }
+}
+
+TEST(CpuPowers, SoftSteps) {
+  for (DType type : {f16, bf16}) {
+    Tensor x = samples(type);
+    x.set({6999}, INFINITY);
+    x.set({6998}, -INFINITY);
+    x.set({6997}, NAN);
+    Tensor y = resultOf(soft, {x}, type, "native");
+    EXPECT_EQ(y.get({6999}), 1);
+    EXPECT_EQ(y.get({6998}), 0);
+    EXPECT_TRUE(std::isnan(y.get({6997})));
+    for (int64_t i = 0; i < 6997; ++i) {
+      double t = x.get({i}), exact = 1 / (1 + std::exp(-2 * (t * t * t + 3 * t)));
+      ASSERT_NEAR(y.get({i}), exact, exact * (type == f16 ? 0x1p-10 : 0x1p-7) + (type == f16 ? 1e-7 : 1e-37)) << t;
+    }
+  }
+}
+
+} // namespace
