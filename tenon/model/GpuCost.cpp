@@ -126,7 +126,8 @@ private:
   void loopAroundDot() {
     double instances = instancesInClusters(), steps = counts_.loopIterations / shape_.split;
     double processors = processorsForClusters();
-    double each = ceilings_.processors / (counts_.instances * shape_.split); // of the whole launch's time at full rate, an instance's on its own
+    // Of the whole launch's time at full rate, an instance's on its own.
+    double each = ceilings_.processors / (counts_.instances * shape_.split);
     double loaded = 0, lines = 0, largest = 0;
     bool byThreads = false;
     for (const Counts::LoopLoad &load : counts_.loopLoads) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tensor memory accelerator, and values sent to other blocks (st.async). A box on its way into shared memory may write its bytes at any moment until it has
-// completed at its mbarrier: until then they belong to nobody else. It completes when every thread waits for something
-// (or, with a seed, at any instruction). A box on its way out is read from shared memory at the wait that covers its
-// reading, and written to global memory at the wait that covers that, or when its thread exits.
+// The tensor memory accelerator, and values sent to other blocks (st.async). A box on its way into shared memory may
+// write its bytes at any moment until it has completed at its mbarrier: until then they belong to nobody else. It
+// completes when every thread waits for something (or, with a seed, at any instruction). A box on its way out is read
+// from shared memory at the wait that covers its reading, and written to global memory at the wait that covers that, or
+// when its thread exits.
 #include "tenon/runtime/sim/Calls.h"
 #include "tenon/runtime/sim/State.h"
 

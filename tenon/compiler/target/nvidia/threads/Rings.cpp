@@ -181,8 +181,8 @@ void ThreadEmitter::initialiseRings() {
   }
   if (options_.sharers == 1 || turns_ || tail_) // the latter have written more than barriers
     b_.create<BarrierOp>(allBarrier, static_cast<int32_t>(workers() + producerThreads));
-  if (options_.sharers >
-      1) // the fence has released the barriers: an arrival that releases all writes takes half a microsecond
+  // The fence has released the barriers: an arrival that releases all writes takes half a microsecond.
+  if (options_.sharers > 1)
     b_.create<ClusterArriveOp>(/*relaxed=*/true);
 }
 

@@ -31,9 +31,9 @@
 /// The pieces, one file each: ThreadEmitter.cpp (program, control flow, element-wise), Memory.cpp (loads and stores),
 /// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp
 /// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, ClusterReduce.cpp, Scan.cpp, Dot.cpp,
-/// WarpgroupDot.cpp, JoinedDots.cpp, LiveRows.cpp, MatrixDot.cpp and PlainDot.cpp (dots), Pipeline.cpp (loads that run
-/// ahead of their loop), Roles.cpp, Rings.cpp and Streams.cpp (loads by a warp of their own), Schedule.cpp, ShareTail.cpp and PingPong.cpp (which instances a block and its warpgroups have),
-/// BulkStore.cpp and StagedScatter.cpp.
+/// WarpgroupDot.cpp, JoinedDots.cpp, LiveRows.cpp, EndOfK.cpp, MatrixDot.cpp and PlainDot.cpp (dots), Pipeline.cpp (loads
+/// that run ahead of their loop), Roles.cpp, Rings.cpp and Streams.cpp (loads by a warp of their own), Schedule.cpp,
+/// ShareTail.cpp and PingPong.cpp (which instances a block and its warpgroups have), BulkStore.cpp, StagedScatter.cpp.
 namespace tenon::nvidia {
 
 struct ThreadOptions {
