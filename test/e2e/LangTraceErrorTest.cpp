@@ -60,13 +60,10 @@ TEST(TraceErrors, ShapeMismatch) {
 TEST(TraceErrors, TypeMismatch) {
   expectMistake([](View x, View y, View) { HERE; Tile t = x.load({0}, {4}) + y.load({0}, {4}); },
                 {"type mismatch", "f32", "i32", ".to()"});
-  expectMistake(
-      [](View x, View, View) {
-        Tile wide = x.load({0}, {4}).to(f64);
-        HERE;
-        wide *x.load({0}, {4});
-      },
-      {"type mismatch", "f64", "f32", "a tile made of a Scalar"});
+  expectMistake([](View x, View, View) {
+    Tile wide = x.load({0}, {4}).to(f64);
+    HERE; wide * x.load({0}, {4});
+  }, {"type mismatch", "f64", "f32", "a tile made of a Scalar"});
   expectMistake([](View x, View, View) {
     Index i = grid(2);
     HERE; x.load({0}, {4}) * i;
@@ -306,18 +303,8 @@ TEST(TraceErrors, VariablesThatOutliveAnIteration) {
 TEST(TraceErrors, InsideComposedFunctions) {
   expectMistake([](View x, View, View) { HERE; random_bits(1, x.load({0}, {4})); }, {"counter", "tile of integers"});
   expectMistake([](View x, View, View) { HERE; random_uniform(1, x.load({0}, {4})); }, {"counter", "tile of integers"});
-  expectMistake(
-      [](View, View, View) {
-        HERE;
-        random_bits(1, iota(i64, {4}, 0), {.bits = 8});
-      },
-      {"32 or 16", "not 8"});
-  expectMistake(
-      [](View, View, View) {
-        HERE;
-        random_bits(1, iota(i64, {4}, 0), {.rounds = 6});
-      },
-      {"7 to 10 rounds", "not 6"});
+  expectMistake([](View, View, View) { HERE; random_bits(1, iota(i64, {4}, 0), {.bits = 8}); }, {"32 or 16", "not 8"});
+  expectMistake([](View, View, View) { HERE; random_bits(1, iota(i64, {4}, 0), {.rounds = 6}); }, {"7 to 10 rounds", "not 6"});
   expectMistake([](View x, View, View) { HERE; dropout(x.load({0}, {4}), 0.5, 1, x.load({0}, {4})); },
                 {"counter", "tile of integers"});
   expectMistake([](View, View y, View) { HERE; dropout(y.load({0}, {4}), 0.5, 1, iota(4)); }, {"i32"});
