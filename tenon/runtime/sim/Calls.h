@@ -32,7 +32,7 @@ void cpAsyncArrive(Thread *, uint32_t place, uint32_t address);
 
 // Order.cpp
 void barrier(Thread *, uint32_t place, uint32_t instruction, int32_t id, int32_t threads);
-void clusterArrive(Thread *, uint32_t place);
+void clusterArrive(Thread *, uint32_t place, int32_t relaxed);
 void clusterWait(Thread *, uint32_t place);
 void mbarrierInit(Thread *, uint32_t place, uint32_t address, int32_t count);
 void mbarrierArrive(Thread *, uint32_t place, uint32_t address, int64_t bytes, int32_t space); ///< -1: expects none

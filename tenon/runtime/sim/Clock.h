@@ -47,7 +47,7 @@ std::shared_ptr<const Foreign> join(const std::shared_ptr<const Foreign> &a, con
 /// A thread's count, and what it knows.
 struct ThreadClock {
   uint32_t self = 0; ///< number in the cluster
-  uint32_t own = 1;
+  uint32_t own = 2; ///< who knows it up to 1 knows that it has started, and none of its accesses
   Knowledge known;
 
   bool knows(uint32_t thread, uint32_t count) const { return thread == self || (*known.ticks)[thread] >= count; }

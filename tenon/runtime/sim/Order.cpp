@@ -93,6 +93,12 @@ void completeClusterPhase(Launch &launch, Cluster &cluster) {
     return;
   ++cluster.phase;
   cluster.completed = cluster.collected.knowledge();
+  Ticks started(cluster.ticks);
+  std::fill_n(started.begin(), cluster.blocks.size() * cluster.blocks.front()->threads.size(), 1);
+  cluster.completed.ticks = join(cluster.completed.ticks, std::make_shared<const Ticks>(std::move(started)));
+  for (auto [block, address] : cluster.published)
+    block->shadow.setWrite(address, 8, /*thread=*/0, /*count=*/0, /*place=*/0); // as if it had been there from the start
+  cluster.published.clear();
   cluster.notArrived = 0;
   for (auto &block : cluster.blocks)
     for (auto &thread : block->threads)
@@ -114,14 +120,22 @@ void clusterMisuse(Thread &thread, uint32_t place, const char *what) {
 
 } // namespace
 
-void clusterArrive(Thread *thread, uint32_t place) {
+void clusterArrive(Thread *thread, uint32_t place, int32_t relaxed) {
   Launch &launch = *thread->launch;
   launch.step(*thread, place);
   Cluster &cluster = *thread->cluster;
   if (thread->clusterArrived)
     clusterMisuse(*thread, place, "arrives at the cluster's barrier twice without a wait in between,");
-  cluster.collected.add(thread->clock);
-  ++thread->clock.own;
+  if (relaxed) { // releases nothing but the mbarriers of a fence before it, and that the thread has started
+    auto end = thread->madeMbarriers.begin() + static_cast<ptrdiff_t>(thread->releasedMbarriers);
+    for (auto made = thread->madeMbarriers.begin(); made != end; ++made)
+      cluster.published.emplace_back(thread->block, *made);
+    thread->madeMbarriers.erase(thread->madeMbarriers.begin(), end);
+    thread->releasedMbarriers = 0;
+  } else {
+    cluster.collected.add(thread->clock);
+    ++thread->clock.own;
+  }
   thread->clusterArrived = thread->arrivedThisPhase = true;
   thread->clusterPhase = cluster.phase;
   --cluster.notArrived;
@@ -232,6 +246,7 @@ void mbarrierInit(Thread *thread, uint32_t place, uint32_t address, int32_t coun
     return;
   Mbarrier &mbarrier = block.mbarriers[address];
   mbarrier.expected = mbarrier.pending = count;
+  thread->madeMbarriers.push_back(address);
   mbarrier.unit = block.firstMbarrierUnit + block.madeMbarriers++ % Block::mbarrierUnits;
 }
 
@@ -284,6 +299,8 @@ void fence(Thread *thread, uint32_t place, int32_t kind) {
   thread->launch->step(*thread, place);
   if (FenceKind(kind) == FenceKind::proxyAsync && thread->launch->checks())
     thread->clock.fenceProxies();
+  if (FenceKind(kind) == FenceKind::mbarrierInit)
+    thread->releasedMbarriers = thread->madeMbarriers.size();
   // Order within a block comes from its barriers alone; between blocks, from fences of the device around atomics.
   if (FenceKind(kind) != FenceKind::device || !thread->launch->checks())
     return;

@@ -134,6 +134,9 @@ struct Thread : ThreadHeader {
   bool arrivedThisPhase = false; ///< the phase that is still open
   int64_t clusterPhase = 0;      ///< of its last arrival
 
+  std::vector<uint32_t> madeMbarriers; ///< in its block, since its last relaxed arrival;
+  size_t releasedMbarriers = 0;        ///< those of them that a fence for the purpose covers
+
   Knowledge fenced;                        ///< what its last fence released; atomics hand it on
   std::shared_ptr<const Foreign> observed; ///< what atomics found; the next fence acquires it
 
@@ -213,6 +216,7 @@ struct Cluster {
   Gathering collected;
   Knowledge completed;
   std::vector<Thread *> waiting;
+  std::vector<std::pair<Block *, uint32_t>> published; ///< mbarriers, by relaxed arrivals at the phase that is open
 
   std::deque<Transfer> transfers; ///< that are not complete
   uint32_t ticks = 0;             ///< threads and units

@@ -422,6 +422,40 @@ TEST(AsyncProxy, OneCopyForACluster) {
   }
 }
 
+/// An arrival that is relaxed makes known the mbarriers that a fence has released, and nothing else.
+TEST(AsyncProxy, RelaxedArrivals) {
+  SimBuffer in("in", 2048, false), out("out", 256);
+  sim::TensorMap map = tensorMap(in.address(), 4, {256, 2}, {256, 1}, 0);
+  const std::string begins = "    nvidia.cluster_arrive\n    nvidia.cluster_wait\n    %slot";
+  const std::string relaxedly = "    nvidia.cluster_arrive relaxed\n    nvidia.cluster_wait\n    %slot";
+  std::string relaxed = changed(multicastText, begins, relaxedly);
+  for (uint64_t seed : {0, 1, 2})
+    EXPECT_EQ(runOne(relaxed, in, out, map, seed).text(), "");
+  expectFinding(runOne(changed(relaxed, "      nvidia.fence mbarrier_init\n", ""), in, out, map), Kind::race,
+                {"no barrier orders the two"});
+
+  const std::string writes = function(32, 2, 64, R"(    scf.if %first {
+      nvidia.store shared %c1, %c0 : i32, i32
+      nvidia.fence mbarrier_init
+    }
+    nvidia.cluster_arrive
+    nvidia.cluster_wait
+    %x = nvidia.load shared %c0 : i32 -> i32
+    %block = nvidia.block_id
+    %c32 = arith.constant 32 : i32
+    %c4 = arith.constant 4 : i32
+    %start = arith.muli %block, %c32 : i32
+    %number = arith.addi %start, %tid : i32
+    %byte = arith.muli %number, %c4 : i32
+    %wide = arith.extui %byte : i32 to i64
+    %o = arith.addi %out, %wide : i64
+    nvidia.store global %x, %o : i32, i64
+)");
+  EXPECT_EQ(runOne(writes, in, out, map).text(), "");
+  expectFinding(runOne(changed(writes, "nvidia.cluster_arrive", "nvidia.cluster_arrive relaxed"), in, out, map),
+                Kind::race, {"reads", "no barrier orders the two"});
+}
+
 TEST(AsyncProxy, CopiesToAnotherBlockNeedOrder) {
   SimBuffer in("in", 2048, false), out("out", 256);
   sim::TensorMap map = tensorMap(in.address(), 4, {256, 2}, {256, 1}, 0);

@@ -290,7 +290,7 @@ private:
     call("barrier", {instruction(), id, i32(op.getThreads())});
   }
   void emit(WarpBarrierOp) { call("warp_barrier", {instruction()}); }
-  void emit(ClusterArriveOp) { call("cluster_arrive", {}); }
+  void emit(ClusterArriveOp op) { call("cluster_arrive", {i32(op.getRelaxed())}); }
   void emit(ClusterWaitOp) { call("cluster_wait", {}); }
   void emit(MbarrierInitOp op) { call("mbarrier_init", {op.getAddress(), op.getCount()}); }
   void emit(MbarrierArriveOp op) {
