@@ -96,8 +96,8 @@ void completeClusterPhase(Launch &launch, Cluster &cluster) {
   Ticks started(cluster.ticks);
   std::fill_n(started.begin(), cluster.blocks.size() * cluster.blocks.front()->threads.size(), 1);
   cluster.completed.ticks = join(cluster.completed.ticks, std::make_shared<const Ticks>(std::move(started)));
-  for (auto [block, address] : cluster.published)
-    block->shadow.setWrite(address, 8, /*thread=*/0, /*count=*/0, /*place=*/0); // as if it had been there from the start
+  for (auto [block, address] : cluster.published) // as if they had been there from the start
+    block->shadow.setWrite(address, 8, /*thread=*/0, /*count=*/0, /*place=*/0);
   cluster.published.clear();
   cluster.notArrived = 0;
   for (auto &block : cluster.blocks)
