@@ -5,7 +5,7 @@
 
 #include "tenon/jit/Executable.h"
 #include "tenon/jit/Jit.h"
-#include "tenon/lang/Tracer.h"
+#include "tenon/lang/trace/Tracer.h"
 
 #include <functional>
 #include <memory>

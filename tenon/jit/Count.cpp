@@ -3,7 +3,7 @@
 
 #include "tenon/jit/Binding.h"
 #include "tenon/jit/KernelCache.h"
-#include "tenon/lang/Tracer.h"
+#include "tenon/lang/trace/Tracer.h"
 
 #include "mlir/IR/MLIRContext.h"
 

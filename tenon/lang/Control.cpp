@@ -11,7 +11,7 @@
 #include "tenon/lang/Control.h"
 
 #include "tenon/lang/Operators.h"
-#include "tenon/lang/Tracer.h"
+#include "tenon/lang/trace/Tracer.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

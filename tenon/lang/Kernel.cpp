@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/lang/Kernel.h"
 
-#include "tenon/lang/Tracer.h"
+#include "tenon/lang/trace/Tracer.h"
 
 #include <algorithm>
 #include <charconv>

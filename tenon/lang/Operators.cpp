@@ -3,7 +3,7 @@
 // Element-wise operations: operands are brought to one type and shape, then one arith, math or tile op is recorded.
 #include "tenon/lang/Operators.h"
 
-#include "tenon/lang/Tracer.h"
+#include "tenon/lang/trace/Tracer.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

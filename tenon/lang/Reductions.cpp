@@ -2,7 +2,7 @@
 //
 // Reductions, scans and dot. A combine function is traced into the op's region on scalars.
 #include "tenon/lang/Operators.h"
-#include "tenon/lang/Tracer.h"
+#include "tenon/lang/trace/Tracer.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

@@ -3,7 +3,7 @@
 // Making tiles, moving their elements, and random numbers.
 #include "tenon/base/Words.h"
 #include "tenon/lang/Operators.h"
-#include "tenon/lang/Tracer.h"
+#include "tenon/lang/trace/Tracer.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

@@ -2,7 +2,7 @@
 #include "tenon/lang/Tile.h"
 
 #include "tenon/lang/Operators.h"
-#include "tenon/lang/Tracer.h"
+#include "tenon/lang/trace/Tracer.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

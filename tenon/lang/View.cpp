@@ -3,7 +3,7 @@
 // Reading and writing memory: operands are checked against the view, then one tile op is recorded.
 #include "tenon/base/Words.h"
 #include "tenon/lang/Operators.h"
-#include "tenon/lang/Tracer.h"
+#include "tenon/lang/trace/Tracer.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

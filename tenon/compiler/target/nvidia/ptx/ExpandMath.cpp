@@ -6,16 +6,15 @@
 #include "tenon/compiler/target/nvidia/ptx/GpuFunctions.h"
 #include "tenon/compiler/target/nvidia/ptx/PtxBuilder.h"
 #include "tenon/compiler/target/nvidia/ptx/ThreadsToLlvm.h"
+#include "tenon/compiler/transform/EraseDead.h"
 #include "tenon/compiler/transform/ExpandMath.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -203,21 +202,6 @@ Value expandSigmoid(ImplicitLocOpBuilder &b, arith::DivFOp quotient) {
   return gpu::relaxedSigmoid(a, GpuArithmetic::Float{magnitude.getOperand()}).value;
 }
 
-/// Erases an op that nobody uses any more, and in turn its operands.
-void eraseDead(Operation *dead) {
-  llvm::SetVector<Operation *> open;
-  open.insert(dead);
-  while (!open.empty()) {
-    Operation *op = open.pop_back_val();
-    if (!isOpTriviallyDead(op))
-      continue;
-    for (Value operand : op->getOperands())
-      if (Operation *before = operand.getDefiningOp())
-        open.insert(before);
-    op->erase();
-  }
-}
-
 /// Whether a number is 0, infinite, NaN or at least 2^-100 in magnitude, so that its reciprocal is a number of f32. A sum
 /// with a constant c is: if the other summand is less than |c| / 2, at least |c| / 2 remains, and otherwise both are
 /// multiples of half a unit in the last place of c, and so is what remains of them.
@@ -311,7 +295,7 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
       ImplicitLocOpBuilder b(op->getLoc(), op);
       if (Value result = expandSigmoid(b, op)) {
         op.replaceAllUsesWith(result);
-        eraseDead(op);
+        eraseIfDead(op);
       }
     });
     shareReciprocals(getOperation());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tenon/lang/Tracer.h"
+#include "tenon/lang/trace/Tracer.h"
 
 #include "tenon/base/Words.h"
 
