@@ -49,6 +49,7 @@ soak: all
 peers:
 	@test -x $(BUILD)/peers-venv/bin/python3 || python3 -m venv $(BUILD)/peers-venv
 	@$(BUILD)/peers-venv/bin/pip install --quiet 'torch==2.13.0' 'numpy>=2,<3' setuptools
+	@cc -O2 -shared -fPIC -o $(BUILD)/peers-venv/lib/amx_palette.so scripts/peers/amx_palette.c
 	@$(BUILD)/peers-venv/bin/python3 scripts/peers/cpu_peers.py --self-test
 
 install: all

@@ -57,6 +57,8 @@ ENVIRONMENT = {
     "TORCHINDUCTOR_VEC_ISA_OK": "1",  # what the processor has works: trying it takes half a minute, one process at a time
     "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # one process would do that, and all others wait for it
 }
+# Made by `make peers`; it says of itself what it is for.
+AMX_PALETTE = os.path.join(sys.prefix, "lib", "amx_palette.so")
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -230,6 +232,7 @@ class TorchPeers:
     def versions(self):
         torch = self.torch
         return {"torch": torch.__version__, "threads": torch.get_num_threads(),
+                "amx": os.environ.get("TENON_PEERS_AMX", "as the processor tells"),
                 "libraries": [line.strip("- ").strip() for line in torch.__config__.show().splitlines()
                               if "MKL" in line and "Build settings" not in line]}
 
@@ -575,16 +578,24 @@ def self_test():
     print("self-test passed: " + ", ".join(tried))
 
 
+def with_environment(wanted):
+    """Starts over unless the process was started with these variables."""
+    if os.path.exists(AMX_PALETTE):
+        wanted = {**wanted, "LD_PRELOAD": AMX_PALETTE}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+
+
 def main():
     if sys.argv[1:] == ["--self-test"]:
+        with_environment({})
         return self_test()
     if len(sys.argv) != 3 or sys.argv[1] not in ("torch", "numpy", "fake") or not sys.argv[2].isdigit():
         sys.exit(__doc__)
     library, threads = sys.argv[1], int(sys.argv[2])
-    wanted = {**ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": inductor_cache(threads),
-              **{name: str(threads) for name in THREADS}}
-    if library != "fake" and any(os.environ.get(name) != value for name, value in wanted.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+    if library != "fake":
+        with_environment({**ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": inductor_cache(threads),
+                          **{name: str(threads) for name in THREADS}})
     serve(library, threads, sys.stdin, peer_protocol.standard_answers())
 
 
