@@ -31,6 +31,8 @@ static void onFault(int signal, siginfo_t *info, void *context) {
   const unsigned char *code = (const unsigned char *)registers[REG_RIP];
   if (info->si_code != SI_KERNEL || code[0] != 0x0F || code[1] != 0xA2) {
     sigaction(signal, &earlier, NULL); // a fault of the program's own: it happens again, and is what it was
+    if (info->si_code <= 0)            // somebody sent it
+      raise(signal);
     return;
   }
   unsigned leaf = registers[REG_RAX], subleaf = registers[REG_RCX], answer[4];
