@@ -35,17 +35,17 @@ inline std::vector<int64_t> tileExtents(int64_t extent, int64_t most, int64_t mu
   return found;
 }
 
-/// The tile of c and what is packed of a and b for it fill most of an L2 cache of 1 MiB: 256 x 256 and up to 1 KiB of K.
+/// The tile of c and what is packed of a and b for it fit an L2 cache of 1 MiB: 256 x 256 and up to 512 bytes of K.
 /// Smaller ones where there would not be enough of them, or a few too many, for the threads.
 inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int threads) {
   if (m <= 4) // nothing is packed: long rows of b, read as they come
     return {{"bm", std::max<int64_t>(m, 1)},
-            {"bn", std::clamp<int64_t>(roundUp((n + threads - 1) / threads, 64), 128, 1024)},
+            {"bn", std::clamp<int64_t>(roundUp((n + threads - 1) / threads, 64), 128, threads > 1 ? 1024 : 4096)},
             {"bk", 128}};
   // f16 and f8 are packed as f32.
   int64_t size = dtype == bf16 || isInteger(dtype) || dtype == f64 ? static_cast<int64_t>(sizeOf(dtype)) : 4;
-  // Tiles of AMX are read so fast that 32 rows of a and 32 columns of b should be in L1 together.
-  int64_t depth = size < 4 ? 512 : 1024;
+  // What the register block reads of b, and 32 rows of a and 32 columns of b for tiles of AMX, should be in L1.
+  constexpr int64_t depth = 512;
   // Packing a row of a, or a column of b, takes as long as so many products for each of its elements.
   constexpr double packing = 16;
   double least = 0;

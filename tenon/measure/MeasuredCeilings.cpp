@@ -7,6 +7,8 @@
 #include "tenon/measure/GpuCeilings.h"
 #include "tenon/measure/Machine.h"
 #include "tenon/measure/Roofline.h"
+#include "tenon/runtime/cuda/Gpu.h"
+#include "tenon/runtime/cuda/Module.h"
 
 #include <nlohmann/json.hpp>
 
@@ -342,6 +344,15 @@ model::Ceilings gpuCeilings(int device, const CeilingOptions &options) {
   std::string identity = properties.name + "|" + std::to_string(properties.multiprocessors) + "|" +
                          std::to_string(cudaDriverVersion()) + "|" + thisMachine().tenonVersion;
   return cached(identity, options, [&] { return measureGpuCeilings(device); });
+}
+
+model::Ceilings withClusters(model::Ceilings ceilings, int device) {
+  try {
+    for (size_t i = 0; i < ceilings.clusters.size(); ++i)
+      ceilings.clusters[i] = cuda::clustersAtOnce(cuda::Gpu::get(device), 2 << i);
+  } catch (const Error &) { // what is assumed without a device stays: it only orders candidates
+  }
+  return ceilings;
 }
 
 Json toJson(const model::Ceilings &ceilings) {

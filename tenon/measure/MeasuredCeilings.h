@@ -33,6 +33,9 @@ std::optional<model::Ceilings> knownCpuCeilings(const CeilingOptions &options = 
 /// are measured on it. Throws Error where there is no such device.
 model::Ceilings gpuCeilings(int device, const CeilingOptions &options = {});
 
+/// With how many clusters the device runs at the same time. The driver is asked, and nothing is measured.
+model::Ceilings withClusters(model::Ceilings ceilings, int device);
+
 /// Not where a level of memory is read at less than half the rate of the next one out: something else had the machine
 /// while it was measured. Then it is measured again, twice at most, and the faster counts.
 bool isPlausible(const model::Ceilings &ceilings);

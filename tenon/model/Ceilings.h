@@ -32,6 +32,8 @@ struct Ceilings {
   double integer = 0;        ///< operations a second
   double launchSeconds = 0;  ///< from one launch to the next
   std::optional<GpuLimits> limits; ///< of a GPU
+  /// Clusters of 2, 4 and 8 blocks that run at the same time, each block on a multiprocessor of its own; 0: not known.
+  std::array<int, 3> clusters{};
 
   const Level &memory() const { return levels.back(); }
   /// Bytes a second of memory for a mixture of reads and writes: a copy's for what is written and as much of what is

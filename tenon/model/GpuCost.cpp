@@ -108,9 +108,13 @@ private:
   }
 
   /// Multiprocessors that clusters can have: those of a larger one must be near each other, and some are left over.
+  /// Where nobody asked the device how many, fewer of the largest than any card was seen to have.
   double processorsForClusters() const {
     double size = shape_.cluster, processors = ceilings_.processors;
-    return size <= 2 ? processors : std::floor(processors * 11 / 12 / size) * size;
+    for (size_t i = 0; i < ceilings_.clusters.size(); ++i)
+      if (shape_.cluster == 2 << i && ceilings_.clusters[i] > 0)
+        return std::min(processors, ceilings_.clusters[i] * size);
+    return size <= 2 ? processors : std::floor(processors * (size <= 4 ? 11.0 / 12 : 5.0 / 6) / size) * size;
   }
 
   /// Whether sums of products are added up beside the accumulators,

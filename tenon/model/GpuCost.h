@@ -34,7 +34,8 @@
 ///                threads where they are no multiples of 16 bytes (times `byThreads`); in a cluster each block loads
 ///                its part of the larger operand, for all
 ///     rounds     of blocks: clusters have whole rows (or columns) of instances, and those of more than two blocks
-///                cannot use every multiprocessor
+///                cannot use every multiprocessor: as many as the device says (`Ceilings::clusters`), else 11/12 in
+///                fours and 5/6 in eights
 ///     round      max(b max(m, v) + min(m, v), b l) + steps * (`dependent` where v matters, else `step`) + `begin` +
 ///                b * (a + bytes written / `end`, times `slices` where they do not fit beside the ring) +
 ///                (`gather` + steps * `coupled` in a cluster)

@@ -327,7 +327,13 @@ std::vector<ModelFactors::Named> ModelFactors::gpu() {
 
 std::unique_ptr<Ranker> defaultRanker(const Kernel &kernel, const Space &space, const Arguments &arguments,
                                       const LaunchOptions &options) {
-  return modelRanker(kernel, space, arguments, options, knownCeilings(options));
+  model::Ceilings ceilings = knownCeilings(options);
+  auto hasClusters = [](const Space::Dimension &dimension) {
+    return dimension.isOption && dimension.name == "cluster" && dimension.values.back() > 2;
+  };
+  if (options.target == Target::cuda && std::ranges::any_of(space.dimensions(), hasClusters))
+    ceilings = withClusters(std::move(ceilings), options.compile.device);
+  return modelRanker(kernel, space, arguments, options, ceilings);
 }
 
 model::Ceilings knownCeilings(const LaunchOptions &options) {

@@ -5,32 +5,32 @@
 // RUN: tenon-opt -split-input-file %s \
 // RUN:   --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=avx512-dot},canonicalize,cse)' | FileCheck %s --check-prefix=PAIRS
 
-// A block of the result stays in registers over all of K. AVX-512: 14 rows of 2 vectors are 28 accumulators, 2 hold the
-// row of B, one a broadcast of A: 31 of 32 registers. Without AVX512_BF16 both operands are copied as f32. The
-// accumulator, which starts at zero, is never read from memory.
+// A block of the result stays in registers over all of K. AVX-512: 6 rows of 4 vectors are 24 accumulators, 4 hold the
+// row of B, one a broadcast of A: 29 of 32 registers. Without AVX512_BF16 both operands are copied as f32, B by panels of
+// four vectors. The accumulator, which starts at zero, is never read from memory. Four steps of K are one iteration.
 // CHECK-LABEL: func.func private @instance
 // CHECK: arith.extui {{.*}} : vector<32xi16> to vector<32xi32>
-// CHECK: %{{.*}}:28 = scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
-// CHECK-COUNT-2: llvm.load {{.*}} -> vector<16xf32>
+// CHECK: %{{.*}}:24 = scf.for %{{.*}} = %c0 to %{{.*}} step %c4 iter_args
+// CHECK-COUNT-4: llvm.load {{.*}} -> vector<16xf32>
 // CHECK: llvm.load {{.*}} -> f32
-// CHECK-COUNT-2: math.fma {{.*}} : vector<16xf32>
+// CHECK-COUNT-4: math.fma {{.*}} : vector<16xf32>
 // CHECK: llvm.load {{.*}} -> f32
-// CHECK-COUNT-26: math.fma
+// CHECK-COUNT-92: math.fma
 // CHECK-NOT: math.fma
 // CHECK: scf.yield
-// CHECK-COUNT-28: llvm.store {{.*}} : vector<16xf32>
+// CHECK-COUNT-24: llvm.store {{.*}} : vector<16xf32>
 
 // The rows that are left depend on the view: a block for every even number of them.
 // CHECK: scf.index_switch
 // CHECK: case 1
-// CHECK: %{{.*}}:4 = scf.for
-// CHECK: case 7
-// CHECK: %{{.*}}:28 = scf.for
+// CHECK: %{{.*}}:8 = scf.for
+// CHECK: case 3
+// CHECK: %{{.*}}:24 = scf.for
 
 // AVX2 has 16 registers: 6 rows of 2 vectors of 8.
 // AVX2-LABEL: func.func private @instance
-// AVX2: %{{.*}}:12 = scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
-// AVX2-COUNT-12: math.fma {{.*}} : vector<8xf32>
+// AVX2: %{{.*}}:12 = scf.for %{{.*}} = %c0 to %{{.*}} step %c4 iter_args
+// AVX2-COUNT-48: math.fma {{.*}} : vector<8xf32>
 // AVX2-NOT: math.fma
 // AVX2: scf.yield
 
@@ -38,7 +38,7 @@
 // PAIRS-LABEL: func.func private @instance
 // PAIRS: vector.interleave {{.*}} : vector<32xi16>
 // PAIRS: vector.bitcast {{.*}} : vector<64xi16> to vector<32xi32>
-// PAIRS: %{{.*}}:28 = scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
+// PAIRS: %{{.*}}:28 = scf.for %{{.*}} = %c0 to %{{.*}} step %c4 iter_args
 // PAIRS: llvm.load {{.*}} -> i32
 // PAIRS: vector.splat
 // PAIRS: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>,
@@ -82,11 +82,17 @@ func.func @bytes(%x: !tile.view<2, i8> {tile.unit_stride = 1 : i64},
 
 // -----
 
-// A dot that accumulates over a loop does so in place: one buffer for the accumulator, read by the loop over K.
+// A dot that accumulates over a loop does so in place: one buffer for the accumulator, which is on its way to L1 during
+// the loop over K and to which the sums are added after it. Windows as small as these are not brought in ahead.
 // CHECK-LABEL: func.func private @instance
 // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c16 {
-// CHECK: llvm.load {{.*}} -> vector<16xf32>
-// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
+// CHECK: "llvm.intr.prefetch"({{.*}}) <{cache = 1 : i32, hint = 3 : i32, rw = 1 : i32}>
+// CHECK-NOT: rw = 0
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c4 iter_args
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c1 iter_args
+// CHECK: scf.yield
+// CHECK: %[[C:.*]] = llvm.load {{.*}} -> vector<16xf32>
+// CHECK-NEXT: arith.addf %[[C]], {{.*}} : vector<16xf32>
 // AVX2-LABEL: func.func private @instance
 // PAIRS-LABEL: func.func private @instance
 func.func @accumulate(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %n: index) attributes {tile.no_overlap} {
@@ -150,5 +156,59 @@ func.func @thin(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
   %b = tile.load %y[%c0, %c0] : !tile.view<2, f32> -> tensor<64x128xf32>
   %c = tile.dot %a, %b, %zero : tensor<1x64xf32>, tensor<64x128xf32>, tensor<1x128xf32>
   tile.store %c, %z[%c0, %c0] : tensor<1x128xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// What the next iteration reads is brought to L2 during the loop over K, a line in each iteration of it: rows of a product's
+// operands, ...
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %[[K:.*]] = %c0 to %{{.*}} step %c32 iter_args
+// CHECK: arith.select {{.*}} : !llvm.ptr
+// CHECK: scf.for %{{.*}} = %[[K]] to %{{.*}} step %c4 iter_args
+// CHECK: "llvm.intr.prefetch"({{.*}}) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
+// CHECK: math.fma
+// AVX2-LABEL: func.func private @instance
+// AVX2: hint = 2 : i32, rw = 0 : i32
+// PAIRS-LABEL: func.func private @instance
+func.func @next_of_both(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                        %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %n: index) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> tensor<64x64xf32> {
+    %a = tile.load %x[%c0, %k] : !tile.view<2, f32> -> tensor<64x64xf32>
+    %b = tile.load %y[%k, %c0] : !tile.view<2, f32> -> tensor<64x64xf32>
+    %next = tile.dot %a, %b, %acc : tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  tile.store %sum, %x[%c0, %c0] : tensor<64x64xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// ... or, where only one of them moves (an attention's keys), that one. Its rows run along K and are transposed.
+// CHECK-LABEL: func.func private @instance
+// CHECK: vector.shuffle
+// CHECK-NOT: arith.select {{.*}} : !llvm.ptr
+// CHECK: "llvm.intr.prefetch"({{.*}}) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
+// CHECK: math.fma
+// AVX2-LABEL: func.func private @instance
+// PAIRS-LABEL: func.func private @instance
+func.func @next_of_one(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                       %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %n: index) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<64x64xf32>
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> tensor<64x64xf32> {
+    %b = tile.load %y[%k, %c0] : !tile.view<2, f32> -> tensor<64x64xf32>
+    %turned = tile.transpose %b [1, 0] : tensor<64x64xf32> -> tensor<64x64xf32>
+    %next = tile.dot %a, %turned, %acc : tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  tile.store %sum, %x[%c0, %c0] : tensor<64x64xf32>, !tile.view<2, f32>
   return
 }

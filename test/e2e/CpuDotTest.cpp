@@ -14,7 +14,7 @@ const std::vector<std::string> &levels() {
   static const std::vector<std::string> found = [] {
     std::vector<std::string> names;
     Kernel nothing("nothing(x)", [](View x) { x.store({0}, x.load({0}, {1})); });
-    for (const char *name : {"native", "amx-emulated", "avx2", "baseline"}) {
+    for (const char *name : {"native", "avx512-dot", "amx-emulated", "avx2", "baseline"}) {
       LaunchOptions options;
       options.compile.isa = name;
       try {
@@ -145,6 +145,8 @@ TEST(CpuDot, EveryNumberOfColumns) {
         continue;
       for (int64_t n = 1; n <= 49; ++n) // one program for all of them
         expectProduct(wholeNumbers(type, {6, 10}, 1), wholeNumbers(type, {10, n}, 2), {6, 48, 12}, asTheyAre, level);
+      for (int64_t n = 1; n <= 145; n += 9) // panels of four vectors, and one that is not whole
+        expectProduct(wholeNumbers(type, {9, 10}, 1), wholeNumbers(type, {10, n}, 2), {8, 144, 12}, asTheyAre, level);
       for (int64_t n : {1, 7, 16, 17, 31, 33, 65})
         expectProduct(wholeNumbers(type, {6, 10}, 1), wholeNumbers(type, {10, n}, 2), {6, n, 12}, asTheyAre, level);
     }
@@ -157,7 +159,7 @@ TEST(CpuDot, EveryDepth) {
         for (int64_t k = 0; k <= 17; ++k) // one program for all of them
           expectProduct(wholeNumbers(type, {7, k}, 1), wholeNumbers(type, {k, 18}, 2), {8, 24, 8}, form, level);
         if (level == "native")
-          for (int64_t k : {1, 2, 3, 5, 31})
+          for (int64_t k : {1, 2, 3, 5, 31, 39}) // the loop takes four steps at once
             expectProduct(wholeNumbers(type, {7, k}, 1), wholeNumbers(type, {k, 18}, 2), {8, 24, k}, form, level);
       }
 }
@@ -298,6 +300,44 @@ TEST(CpuDot, SquaredDistance) {
           ASSERT_EQ(d.get({i, j}), total) << i << ", " << j;
         }
     }
+}
+
+// Sums over a loop are not cleared before it: the first step starts at zero, and where there is none they are zeros.
+// Seen as rows of another length, they have nothing between their rows.
+Kernel reshapedSums("reshaped_sums(a, b, c, bk=32, reshaped=0)", [](View a, View b, View c, Param bk, Param reshaped) {
+  Index j = grid(cdiv(b.size(1), 64));
+  Tile sums = zeros(accumulator(a.dtype()), {32, 64});
+  for (Index k : range(0, a.size(1), bk))
+    sums = dot(a.load({0, k}, {32, bk}), b.load({k, j * 64}, {bk, 64}), sums);
+  if (reshaped)
+    c.store({0, j * 128}, reshape(sums, {16, 128}));
+  else
+    c.store({0, j * 64}, sums + sums);
+});
+
+TEST(CpuDot, SumsThatStartInALoop) {
+  for (const std::string &level : levels())
+    for (DType type : {f32, bf16, i8})
+      for (int64_t k : {0, 5, 32, 70})
+        for (bool reshaped : {false, true}) {
+          Tensor a = wholeNumbers(type, {32, k}, 1), b = wholeNumbers(type, {k, 128}, 2);
+          Tensor c = Tensor::empty(accumulator(type), {reshaped ? 16 : 32, reshaped ? 256 : 128});
+          c.fillBytes(0xff);
+          LaunchOptions options;
+          options.compile.isa = level;
+          options.params = {{"reshaped", reshaped}};
+          launch(reshapedSums, {a, b, c}, options);
+          std::vector<double> x = valuesOf(a), y = valuesOf(b);
+          for (int64_t i = 0; i < 32; ++i)
+            for (int64_t j = 0; j < 128; ++j) {
+              double total = 0;
+              for (int64_t l = 0; l < k; ++l)
+                total += x[i * k + l] * y[l * 128 + j];
+              int64_t flat = i * 64 + j % 64; // within a tile
+              double found = reshaped ? c.get({flat / 128, j / 64 * 128 + flat % 128}) : c.get({i, j}) / 2;
+              ASSERT_EQ(found, total) << level << " " << nameOf(type) << ", k " << k << ", " << i << ", " << j;
+            }
+        }
 }
 
 } // namespace

@@ -153,18 +153,18 @@ TEST_P(Random, KnownAnswerOfBits) {
 }
 
 TEST_P(Random, BitsOfCountersHoweverAligned) {
-  // Rows of a multiple of 4, of 2 and of 1 elements, from counters that are or are not multiples; element types whose
-  // vectors hold 16, 4 and 2; a tile whose edge cuts a group of four.
+  // Rows of a multiple of 4 (one that leaves three groups of four), of 2 and of 1 elements, from counters that are or
+  // are not multiples; element types whose vectors hold 16, 4 and 2; a tile whose edge cuts a group of four.
   Kernel kernel("bits(y, first, seed, rows, cols)", [](View y, Index first, Index seed, Param rows, Param cols) {
     auto [i, j] = grid(cdiv(y.size(0), rows), cdiv(y.size(1), cols));
     Tile row = iota(i64, {rows, 1}, 0) + i * rows, column = iota(i32, {1, cols}, 1).to(i64) + j * cols;
     y.store({i * rows, j * cols}, random_bits(seed, row * y.size(1) + column + first).to(y.dtype()));
   });
   for (DType type : {u8, u32, u64})
-    for (int64_t columns : {64, 48, 20, 18, 17})
+    for (int64_t columns : {64, 48, 28, 20, 18, 17})
       for (int64_t first : {int64_t(0), int64_t(4), int64_t(6), int64_t(-3), int64_t(0x3fffffff0)}) {
         Tensor y = Tensor::zeros(type, {6, columns});
-        run(kernel, {y, first, 0x123456789}, {{"rows", 4}, {"cols", columns == 48 ? 23 : 16}});
+        run(kernel, {y, first, 0x123456789}, {{"rows", 4}, {"cols", columns == 48 ? 23 : columns == 28 ? 28 : 16}});
         for (int64_t i = 0; i < 6; ++i)
           for (int64_t j = 0; j < columns; ++j) {
             uint32_t bits = bitsReference(0x123456789, static_cast<uint64_t>(first + i * columns + j));

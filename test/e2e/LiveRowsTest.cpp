@@ -129,6 +129,10 @@ TEST(LiveRows, Sequences) {
   Tensor y = Tensor::zeros(bf16, {8 * 200, 72}), z = Tensor::zeros(bf16, {8 * 200, 72});
   expectSame(sequences, {x, w, v, lengths, y, z}, {y, z}, onSim({}));
   expectSame(sequences, {x, w, v, lengths, y, z}, {y, z}, onSim({{"bm", 256}}));
+  LaunchOptions shared = onSim({});
+  shared.compile.cluster = 2;
+  expectParts(remarksOf(sequences, {x, w, v, lengths, y, z}, shared), {"each of 2 blocks a part for all"});
+  expectSame(sequences, {x, w, v, lengths, y, z}, {y, z}, shared);
 }
 
 TEST(LiveRows, NotOfDifferentHeights) {

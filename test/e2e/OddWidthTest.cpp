@@ -26,6 +26,7 @@ TEST(OddWidth, Products) {
   };
   for (const Case &one : {Case{128, 200, 8, 0, 130, 400, 320, "through 20480 bytes of shared memory, in 5 slices"},
                           Case{128, 200, 8, 4, 260, 208, 128, "in 5 slices"},
+                          Case{128, 200, 8, 8, 250, 600, 328, "each of 8 blocks a part"},
                           Case{64, 200, 4, 2, 100, 232, 192, "through 25600 bytes of shared memory"},
                           Case{128, 72, 4, 4, 100, 300 * 8, 64, "through 18432 bytes of shared memory"},
                           Case{64, 184, 4, 0, 64, 400, 64, "through 23552 bytes of shared memory"},

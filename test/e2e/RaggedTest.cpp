@@ -4,6 +4,8 @@
 // no multiples of 16 bytes, and program instances that take different times.
 #include "SimSupport.h"
 
+#include <array>
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -112,11 +114,44 @@ TEST(Ragged, InstancesOfDifferentLengths) {
   Tensor depth = Tensor::zeros(i32, {5});
   for (int64_t i = 0; i < 5; ++i)
     depth.setInt({i}, std::vector<int64_t>{64, 0, 256, 192, 64}[i]);
-  LaunchOptions options = onSimulator({});
-  launch(depths, {a, b, depth, c}, options);
-  for (int64_t i = 0; i < 320; ++i)
-    for (int64_t j = 0; j < 128; ++j)
-      ASSERT_EQ(c.get({i, j}), 2 * depth.get({i / 64})) << i << ", " << j;
+  for (int cluster : {0, 2}) // blocks that share a's tiles take instances together
+    for (int seed : {0, 1, 2}) {
+      SimulatorSeed set(seed);
+      LaunchOptions options = onSimulator({});
+      options.compile.cluster = cluster;
+      c.fill(-1);
+      launch(depths, {a, b, depth, c}, options);
+      for (int64_t i = 0; i < 320; ++i)
+        for (int64_t j = 0; j < 128; ++j)
+          ASSERT_EQ(c.get({i, j}), 2 * depth.get({i / 64})) << i << ", " << j;
+    }
+}
+
+/// One block of a cluster takes the next number for all; there are fewer numbers than clusters, as many, and more, and
+/// instances that only their cluster has.
+TEST(Ragged, ClustersTakeInstances) {
+  Params tiles = {{"bm", 128}, {"bn", 64}, {"bk", 64}, {"pair", 2}};
+  auto run = [&](std::vector<int64_t> rows, int64_t pair, int cluster) {
+    tiles["pair"] = pair;
+    LaunchOptions options = onSimulator(tiles, 8);
+    options.compile.cluster = cluster;
+    expectRight(zoo::groupedMatmulProblem({std::move(rows), 72, 136}, bf16, 5), zoo::groupedMatmul, options);
+  };
+  for (int seed : {0, 1}) {
+    SimulatorSeed set(seed);
+    run({0, 1, 300, 64, 0, 130, 257}, 2, 2);
+    run({5}, 2, 2);
+    run({0, 0}, 2, 2);
+    run({70, 200}, 3, 2);
+    run({130}, 4, 4);
+  }
+  tiles["pair"] = 2;
+  Problem problem = zoo::groupedMatmulProblem({{100, 3}, 136, 200}, bf16, 5);
+  LaunchOptions options = onSimulator(tiles, 8);
+  options.compile.cluster = 2;
+  expectParts(remarksOf(zoo::groupedMatmul, problem, options),
+              {"blocks take the next one when they are free", "each of 2 blocks a part for all",
+               "rows that are all masked out multiply nothing"});
 }
 
 /// The thread that loads finds in memory where an instance begins and ends, and tells the others. What it does not need
@@ -154,30 +189,30 @@ TEST(Ragged, WhatIsFoundInMemory) {
     scales.set({i}, static_cast<double>(i) + 0.5);
     places.setInt({i}, (i ^ 1) * 64);
   }
-  for (int64_t counts : {0, 1})
-    for (int64_t checks : {0, 1}) {
-      LaunchOptions options = onSimulator({{"counts", counts}, {"checks", checks}});
-      Arguments arguments = {a, b, ends, places, scales, c, d};
-      std::string remarks;
-      for (const std::string &remark : prepare(ranges, arguments, options).remarks)
-        remarks += remark + "\n";
-      expectParts(remarks, {"blocks take the next one when they are free"});
-      expectParts(remarks, {std::string("handed over by the thread that loads; numbers for each program instance: ") +
-                            (checks ? "2" : "4")});
-      c.fill(-1);
-      d.fill(-1);
-      launch(ranges, arguments, options);
-      int64_t end = 0, seen = 0;
-      for (int64_t i = 0; i < 4; ++i) {
-        int64_t length = lengths[static_cast<size_t>(i)];
-        end += length;
-        for (int64_t j = 0; j < 128; ++j)
-          ASSERT_EQ(c.get({(i ^ 1) * 64 + 5, j}),
-                    static_cast<double>(128 * length) * scales.get({i}) + static_cast<double>(end));
-        EXPECT_EQ(d.getInt({i, 1}), counts ? seen : -1);
-        seen += length;
-      }
+  for (auto [counts, checks, cluster] : {std::array{0, 0, 0}, {0, 1, 0}, {1, 0, 0}, {1, 1, 0}, {0, 0, 2}, {1, 1, 2}}) {
+    LaunchOptions options = onSimulator({{"counts", counts}, {"checks", checks}});
+    options.compile.cluster = cluster;
+    Arguments arguments = {a, b, ends, places, scales, c, d};
+    std::string remarks;
+    for (const std::string &remark : prepare(ranges, arguments, options).remarks)
+      remarks += remark + "\n";
+    expectParts(remarks, {"blocks take the next one when they are free"});
+    expectParts(remarks, {std::string("handed over by the thread that loads; numbers for each program instance: ") +
+                          (checks ? "2" : "4")});
+    c.fill(-1);
+    d.fill(-1);
+    launch(ranges, arguments, options);
+    int64_t end = 0, seen = 0;
+    for (int64_t i = 0; i < 4; ++i) {
+      int64_t length = lengths[static_cast<size_t>(i)];
+      end += length;
+      for (int64_t j = 0; j < 128; ++j)
+        ASSERT_EQ(c.get({(i ^ 1) * 64 + 5, j}),
+                  static_cast<double>(128 * length) * scales.get({i}) + static_cast<double>(end));
+      EXPECT_EQ(d.getInt({i, 1}), counts ? seen : -1);
+      seen += length;
     }
+  }
 }
 
 } // namespace

@@ -38,6 +38,21 @@ std::string textOf(const Large &large, std::string_view phase, CompileOptions co
   return emit(entry.kernel, problem.arguments, phase, options);
 }
 
+/// 160 accumulators, if they are all that the kernel has; else 128 of each dot.
+TEST(RolesPtx, MoreAccumulatorsOfOneDot) {
+  const Params tile = {{"bm", 256}, {"bn", 160}, {"bk", 64}};
+  CompileOptions options;
+  options.stages = 3;
+  for (const Large &large : {Large{"matmul", {512, 512, 256}, tile}, Large{"matmul_bias_gelu", {512, 512, 256}, tile},
+                             Large{"batched_matmul", {2, 512, 512, 256}, tile}}) {
+    SCOPED_TRACE(large.kernel);
+    std::string text = textOf(large, "ptx", options);
+    EXPECT_GT(count(text, "wgmma.mma_async"), 0u);
+    expectAssembles(text);
+  }
+  EXPECT_EQ(count(textOf({"gated_mlp", {512, 512, 256}, tile}, "ptx", options), "wgmma.mma_async"), 0u);
+}
+
 TEST(RolesPtx, LargeTilesAssemble) {
   for (const Large &large : larges)
     for (int stages : {0, 3}) {
@@ -73,9 +88,9 @@ TEST(RolesPtx, FirstLoadsAreAskedForBeforeTheWait) {
 /// No arrival at a cluster's barrier releases writes, which is a fence of the whole device: blocks tell each other of
 /// their barriers at the beginning, and at the end the one that loads waits until all are done with its slots.
 TEST(RolesPtx, NoFenceOfTheDeviceInClusters) {
-  for (const Large &large : larges) {
+  for (Large large : larges) {
     if (large.kernel == std::string("grouped_matmul"))
-      continue; // shares nothing
+      large.params["pair"] = 2; // else it shares nothing
     SCOPED_TRACE(large.kernel);
     CompileOptions cluster;
     cluster.cluster = 2;
@@ -127,6 +142,17 @@ TEST(RolesPtx, RegistersForTwoBlocks) {
 TEST(RolesPtx, AccumulatorsThatBeginAtZeroAreNotWritten) {
   for (const Large &large : larges) // one for all of them
     EXPECT_EQ(count(textOf(large, "threads"), "nvidia.anything"), 1u) << large.kernel;
+  // Nor where warpgroups take turns and registers are left: the assembler would write zeros behind the wait for the
+  // turn.
+  CompileOptions turns;
+  turns.pingPong = true;
+  const Params whole = {{"bm", 128}, {"bn", 176}, {"bk", 64}};
+  for (const Large &large : {Large{"matmul", {512, 512, 256}, whole}, Large{"matmul_bias_gelu", {512, 512, 256}, whole},
+                             Large{"gated_mlp", {512, 512, 256}, {{"bm", 64}, {"bn", 128}, {"bk", 64}}}}) {
+    SCOPED_TRACE(large.kernel);
+    EXPECT_EQ(count(textOf(large, "threads", turns), "nvidia.anything"), 1u);
+    expectAssembles(textOf(large, "ptx", turns));
+  }
   Kernel more("more(a, b, c)", [](View a, View b, View c) {
     promise_no_overlap();
     auto [i, j] = grid(cdiv(c.size(0), 64), cdiv(c.size(1), 64));

@@ -71,6 +71,26 @@ TEST(ShareTail, Clusters) {
     expectRight(product(m, n, k), zoo::matmul, sharing(small, 2));
 }
 
+/// Along an axis that clusters fill, whatever the sizes are, every instance is one of the grid's.
+TEST(ShareTail, ClustersAlongAnAxisOfTheirOwn) {
+  Kernel halves("halves(a, b, c, bm=64, bn=64, bk=64)", [](View a, View b, View c, Param bm, Param bn, Param bk) {
+    promise_no_overlap();
+    auto [i, j] = grid(cdiv(c.size(0), bm), 2);
+    Tile acc = zeros(i32, {bm, bn});
+    for (Index k : range(0, a.size(1), bk))
+      acc = dot(a.load({i * bm, k}, {bm, bk}), b.load({k, j * bn}, {bk, bn}), acc);
+    c.store({i * bm, j * bn}, acc);
+  });
+  Tensor a = zoo::randomTensor(i8, {200, 1280}, 1, -100, 100);
+  Tensor b = zoo::randomTensor(i8, {128, 1280}, 2, -100, 100).transpose({1, 0});
+  Tensor c = Tensor::zeros(i32, {200, 128}), expected = Tensor::zeros(i32, {200, 128});
+  launch(halves, {a, b, c}, sharing({}, 2));
+  launch(halves, {a, b, expected});
+  for (int64_t i = 0; i < 200; ++i)
+    for (int64_t j = 0; j < 128; ++j)
+      ASSERT_EQ(c.getInt({i, j}), expected.getInt({i, j})) << i << ", " << j;
+}
+
 TEST(ShareTail, TwoSums) {
   const zoo::Entry &entry = zoo::find("gated_mlp");
   Problem problem = entry.makeProblem(std::vector<int64_t>{136, 72, 640}, bf16, 3);

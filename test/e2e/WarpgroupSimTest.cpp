@@ -198,6 +198,15 @@ TEST(WarpgroupSim, F8InPieces) {
   }
 }
 
+/// 160 accumulators of a thread, in two blocks of rows; ends within tiles, and another epilogue.
+TEST(WarpgroupSim, MoreAccumulatorsOfOneDot) {
+  Params tiles = {{"bm", 256}, {"bn", 160}, {"bk", 64}};
+  Problem problem = zoo::matmulProblem({.m = 264, .n = 328, .k = 136, .transposedB = true}, bf16, 3);
+  expectRight(problem, zoo::matmul, onSim(tiles));
+  const zoo::Entry &batched = zoo::find("batched_matmul");
+  expectRight(batched.makeProblem(std::vector<int64_t>{2, 256, 168, 72}, f16, 3), batched.kernel, onSim(tiles));
+}
+
 /// Two products that share an operand.
 TEST(WarpgroupSim, TwoDots) {
   const zoo::Entry &entry = zoo::find("gated_mlp");

@@ -117,3 +117,53 @@ func.func @scattered(%a: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 
   tile.scatter %r, %c[%row, %column : tensor<64x64xi64>, tensor<64x64xi64>] mask %cut : tensor<64x64xi1> : tensor<64x64xbf16>, !tile.view<2, bf16>
   return
 }
+
+// -----
+
+// What an operand is computed from, in the dot's loop: threads read it where it arrives. Not what is loaded before the
+// loop, nor what is padded with other than zero, nor rows of which a transfer would be less than 16 bytes.
+// CHECK-LABEL: @computed
+// CHECK: tile.load {{.*}} -> tensor<64x1xf32>
+// CHECK-NOT: nvidia.read
+// CHECK: scf.for
+// CHECK: tile.load %{{.*}} {nvidia.bulk} : {{.*}} -> tensor<64x64xbf16>
+// CHECK: tile.load %{{.*}} {nvidia.bulk, nvidia.read} : {{.*}} -> tensor<64x64xi8>
+// CHECK: tile.load %{{.*}} {nvidia.bulk, nvidia.read} : {{.*}} -> tensor<1x64xf32>
+// CHECK-NOT: nvidia.read
+// CHECK: tile.dot {{.*}}nvidia.warpgroup
+func.func @computed(%a: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                    %b: !tile.view<2, i8> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                    %s: !tile.view<2, f32> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                    %c: !tile.view<2, f32> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>})
+    attributes {tile.no_overlap} {
+  %one = arith.constant 1 : index
+  %zeroIndex = arith.constant 0 : index
+  %step = arith.constant 64 : index
+  %end = tile.size %a, 1 : !tile.view<2, bf16>
+  %i = tile.grid %one
+  %at = arith.muli %i, %step : index
+  %half = arith.constant 0.5 : f32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %before = tile.load %s[%at, %zeroIndex] : !tile.view<2, f32> -> tensor<64x1xf32>
+  %sum = scf.for %k = %zeroIndex to %end step %step iter_args(%acc = %zero) -> tensor<64x64xf32> {
+    %x = tile.load %a[%at, %k] : !tile.view<2, bf16> -> tensor<64x64xbf16>
+    %q = tile.load %b[%k, %at] : !tile.view<2, i8> -> tensor<64x64xi8>
+    %row = tile.load %s[%i, %at] : !tile.view<2, f32> -> tensor<1x64xf32>
+    %padded = tile.load %s[%i, %at] padding %half : f32 : !tile.view<2, f32> -> tensor<1x64xf32>
+    %narrow = tile.load %s[%k, %i] : !tile.view<2, f32> -> tensor<64x1xf32>
+    %w = tile.cast %q : tensor<64x64xi8> -> tensor<64x64xf32>
+    %rows = tile.broadcast %row : tensor<1x64xf32> -> tensor<64x64xf32>
+    %others = tile.broadcast %padded : tensor<1x64xf32> -> tensor<64x64xf32>
+    %columns = tile.broadcast %narrow : tensor<64x1xf32> -> tensor<64x64xf32>
+    %outer = tile.broadcast %before : tensor<64x1xf32> -> tensor<64x64xf32>
+    %w1 = arith.mulf %w, %rows : tensor<64x64xf32>
+    %w2 = arith.mulf %w1, %others : tensor<64x64xf32>
+    %w3 = arith.mulf %w2, %columns : tensor<64x64xf32>
+    %w4 = arith.mulf %w3, %outer : tensor<64x64xf32>
+    %y = tile.cast %w4 : tensor<64x64xf32> -> tensor<64x64xbf16>
+    %d = tile.dot %x, %y, %acc : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %sum, %c[%i, %at] : tensor<64x64xf32>, !tile.view<2, f32>
+  return
+}

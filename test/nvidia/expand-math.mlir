@@ -207,3 +207,42 @@ func.func @reciprocal_of_small_difference(%x: f32, %y: f32, %p: f32) -> (f32, f3
   %b = arith.divf %y, %d {nvidia.relaxed} : f32
   return %a, %b : f32, f32
 }
+
+// Narrow integers become floats by way of the words that they lie in.
+// CHECK-LABEL: @halves_of_bytes
+// CHECK: %[[WORDS:.*]] = vector.bitcast %{{.*}} : vector<8xi8> to vector<2xi32>
+// CHECK: %[[WORD:.*]] = vector.extract %[[WORDS]][1] : i32 from vector<2xi32>
+// CHECK: %[[TOP:.*]] = arith.shli %[[WORD]], %c8_i32{{.*}} : i32
+// CHECK: %[[BYTE:.*]] = arith.shrsi %[[TOP]], %c24_i32{{.*}} : i32
+// CHECK: %[[HIGH:.*]] = arith.shrsi %[[BYTE]], %c4_i32{{.*}} : i32
+// CHECK: arith.sitofp %[[HIGH]] : i32 to f32
+// CHECK: arith.uitofp %{{.*}} : i32 to f32
+// CHECK: arith.sitofp %{{.*}} : i64 to f32
+func.func @halves_of_bytes(%bytes: vector<8xi8>, %alone: i16, %wide: i64) -> (f32, f32, f32) {
+  %four = arith.constant 4 : i8
+  %byte = vector.extract %bytes[6] : i8 from vector<8xi8>
+  %high = arith.shrsi %byte, %four : i8
+  %f = arith.sitofp %high : i8 to f32
+  %g = arith.uitofp %alone : i16 to f32
+  %h = arith.sitofp %wide : i64 to f32
+  return %f, %g, %h : f32, f32, f32
+}
+
+// Shifted to the left, a byte's neighbour in the word is not what comes in from below.
+// CHECK-LABEL: @shifted_bytes
+// CHECK: %[[OWN:.*]] = arith.andi %{{.*}}, %c-65536_i32{{.*}} : i32
+// CHECK: %[[TOP:.*]] = arith.shli %[[OWN]], %c12_i32{{.*}} : i32
+// CHECK: %[[BYTE:.*]] = arith.shrsi %[[TOP]], %c24_i32{{.*}} : i32
+// CHECK: arith.sitofp %[[BYTE]] : i32 to f32
+// Shifted back, it goes out again.
+// CHECK-NOT: arith.andi
+// CHECK: arith.sitofp
+func.func @shifted_bytes(%bytes: vector<8xi8>) -> (f32, f32) {
+  %four = arith.constant 4 : i8
+  %byte = vector.extract %bytes[6] : i8 from vector<8xi8>
+  %left = arith.shli %byte, %four : i8
+  %f = arith.sitofp %left : i8 to f32
+  %low = arith.shrsi %left, %four : i8
+  %g = arith.sitofp %low : i8 to f32
+  return %f, %g : f32, f32
+}

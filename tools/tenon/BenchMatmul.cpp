@@ -89,7 +89,7 @@ public:
     for (const std::string &text : request.tilings)
       tilings.push_back(parseTiling(text));
     describeGpuRun(report_, request_, seconds_);
-    cases_ = matmulCases(request.quick);
+    cases_ = matmulCases(request.quick, /*device=*/0);
     std::erase_if(cases_, [&](const MatmulCase &one) { return !std::regex_search(one.name(), wanted); });
     if (cases_.empty())
       throw Error("no case matches '" + request.cases + "'");

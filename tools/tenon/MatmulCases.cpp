@@ -5,6 +5,7 @@
 #include "MatmulOrder.h"
 
 #include "tenon/kernels/Problems.h"
+#include "tenon/measure/MeasuredCeilings.h"
 
 #include <fmt/format.h>
 
@@ -35,14 +36,14 @@ Tiling inTurns(int64_t bm, int64_t bn, int64_t bk, int stages = 0) {
   return tiling;
 }
 
-std::vector<Tiling> tilingsOf(const MatmulCase &one) {
+std::vector<Tiling> tilingsOf(const MatmulCase &one, const model::Ceilings &ceilings) {
   int64_t bk = sizeOf(one.dtype) == 1 ? 128 : 64; // 128 bytes: what a swizzled row of shared memory holds
   std::vector<Tiling> tilings;
   if (one.work == Work::gated) // two accumulators
     tilings = {tile(128, 128, bk, 8), tile(128, 128, bk, 8, 3), tile(128, 128, bk, 8, 0, 2), tile(256, 64, bk, 8),
                tile(64, 128, bk, 4),  tile(64, 64, bk, 4),      inTurns(128, 96, bk, 4),     inTurns(128, 80, bk, 5)};
   else if (one.work == Work::biasGelu) // not 256 x 128, which the model takes for as good and is 7 % slower
-    tilings = {tile(128, 256, bk, 8), tile(128, 256, bk, 8, 3)};
+    tilings = {inTurns(128, 176, bk), tile(256, 160, bk, 8, 3), tile(128, 256, bk, 8), tile(128, 256, bk, 8, 3)};
   else if (sizeOf(one.dtype) == 1) // sums of a tile of K are kept beside the accumulators
     tilings = {tile(128, 128, bk, 8), tile(128, 64, bk, 4),  tile(64, 128, bk, 4),  tile(64, 64, bk, 4),
                tile(256, 64, bk, 8),  tile(128, 96, bk, 8),  tile(128, 160, bk, 8), tile(128, 176, bk, 8),
@@ -57,13 +58,14 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
     tilings = {tile(128, 160, bk, 8), tile(128, 256, bk / 2, 8), tile(256, 128, bk / 2, 8), tile(128, 192, bk / 2, 8),
                tile(128, 128, bk, 8)};
   else
-    tilings = {tile(128, 256, bk, 8),       tile(128, 128, bk, 8),      tile(128, 128, bk, 4),
-               tile(256, 128, bk, 8),       tile(64, 256, bk, 4),       tile(128, 224, bk, 8),
-               tile(128, 192, bk, 8),       tile(128, 160, bk, 8),      tile(128, 112, bk, 8),
-               tile(128, 64, bk, 4),        tile(64, 128, bk, 4),       tile(64, 64, bk, 4),
-               tile(64, 64, 2 * bk, 4),     tile(128, 256, bk, 8, 3),   tile(128, 256, bk, 8, 4),
-               tile(128, 128, bk, 8, 4),    tile(128, 256, bk / 2, 8),  tile(128, 256, bk, 8, 0, 2),
-               tile(128, 192, bk, 8, 0, 2), tile(256, 128, bk, 8, 0, 2), tile(128, 200, bk, 8, 0, 4)};
+    tilings = {tile(128, 256, bk, 8),       tile(128, 128, bk, 8),       tile(128, 128, bk, 4),
+               tile(256, 128, bk, 8),       tile(64, 256, bk, 4),        tile(128, 224, bk, 8),
+               tile(128, 192, bk, 8),       tile(128, 160, bk, 8),       tile(128, 112, bk, 8),
+               tile(128, 64, bk, 4),        tile(64, 128, bk, 4),        tile(64, 64, bk, 4),
+               tile(64, 64, 2 * bk, 4),     tile(128, 256, bk, 8, 3),    tile(128, 256, bk, 8, 4),
+               tile(128, 128, bk, 8, 4),    tile(128, 256, bk / 2, 8),   tile(128, 256, bk, 8, 0, 2),
+               tile(128, 192, bk, 8, 0, 2), tile(256, 128, bk, 8, 0, 2), tile(128, 200, bk, 8, 0, 8),
+               tile(128, 200, bk, 8, 0, 4)};
   // Not where each tile's place is found in memory: that is on the way of the loads, and smaller tiles are more.
   if (one.work == Work::product && one.m > 128 && bk == 64 && one.k % 8 == 0)
     for (const Tiling &turns : {inTurns(128, 192, bk), inTurns(128, 176, bk), inTurns(128, 160, bk),
@@ -72,22 +74,31 @@ std::vector<Tiling> tilingsOf(const MatmulCase &one) {
   if (one.m > 64 && one.m <= 128)
     for (const Tiling &flat : {tile(64, 128, bk, 4, 0, 2), tile(64, 64, 2 * bk, 4, 0, 2)})
       tilings.push_back(flat);
+  if (one.work == Work::grouped) {
+    tilings.push_back(tile(128, 256, bk, 8, 3, 2));
+    for (Tiling &tiling : tilings)
+      tiling.params["pair"] = std::max(tiling.cluster, 1);
+  }
   // The fastest by the tuner's model first: it is the default.
   std::vector<std::pair<double, Tiling>> order;
   for (Tiling &tiling : tilings) {
     int64_t bn = tiling.params.at("bn");
     // Boxes and registers of what is no power of two; sums of f8 are what counts beside.
-    double partlyFilled = bn & (bn - 1) && sizeOf(one.dtype) > 1 && !tiling.pingPong ? 1.05 : 1;
+    bool isLarge = tiling.pingPong || tiling.params.at("bm") > 128; // for its warpgroups: that makes up for it
+    double partlyFilled = bn & (bn - 1) && sizeOf(one.dtype) > 1 && !isLarge ? 1.05 : 1;
     // Three slots are enough where many steps follow each other; the first ones are there sooner with more, also behind
     // an epilogue that computes.
     auto volume = static_cast<double>(tiling.params.at("bm") * bn * tiling.params.at("bk"));
     constexpr double many = 512; // of a block
     bool follows = !tiling.pingPong && one.work != Work::biasGelu && one.flops() / 2 > many * multiprocessors * volume;
     double depth = follows == (tiling.stages == 3) ? 1 : 1.01;
-    // The model counts the sigmoid as it is written, not the five instructions that are made of it, and in turns
-    // most of those are hidden.
-    double hidden = one.work == Work::gated && tiling.pingPong ? 0.94 : 1;
-    order.emplace_back(predictedSeconds(one, tiling) * partlyFilled * depth * hidden, std::move(tiling));
+    // The model counts sigmoid and GELU as they are written, not the five and thirteen instructions that are made of
+    // them, and in turns most of those are hidden.
+    double hidden = (one.work == Work::gated || one.work == Work::biasGelu) && tiling.pingPong ? 0.94 : 1;
+    // A cluster's blocks run in step, where others drift apart and read each line for themselves.
+    double inStep = one.work == Work::grouped && tiling.cluster == 2 ? 0.95 : 1;
+    order.emplace_back(predictedSeconds(one, tiling, ceilings) * partlyFilled * depth * hidden * inStep,
+                       std::move(tiling));
   }
   std::stable_sort(order.begin(), order.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
   tilings.clear();
@@ -221,7 +232,7 @@ Json MatmulCase::description(size_t sets) const {
   return result;
 }
 
-std::vector<MatmulCase> matmulCases(bool quick) {
+std::vector<MatmulCase> matmulCases(bool quick, int device) {
   std::vector<MatmulCase> cases;
   for (DType dtype : {bf16, f16})
     for (std::array<int64_t, 3> shape : modelShapes)
@@ -257,8 +268,9 @@ std::vector<MatmulCase> matmulCases(bool quick) {
       makeQuick(one);
     std::erase_if(cases, [&](const MatmulCase &one) { return !seen.insert(one.name()).second; });
   }
+  model::Ceilings ceilings = withClusters(*model::gpuDatasheet("NVIDIA H200"), device);
   for (MatmulCase &one : cases)
-    one.tilings = tilingsOf(one);
+    one.tilings = tilingsOf(one, ceilings);
   return cases;
 }
 

@@ -39,8 +39,9 @@ struct MatmulCase {
   Json description(size_t sets) const; ///< for the peers
 };
 
-/// In the order of the table. `quick`: no dimension above 512, and only those that still differ.
-std::vector<MatmulCase> matmulCases(bool quick);
+/// In the order of the table, each with tilings in the order of what they should take on an H200. `quick`: no dimension
+/// above 512, and only those that still differ. `device`: where they will run, which is asked how many clusters fit.
+std::vector<MatmulCase> matmulCases(bool quick, int device);
 
 /// What is asked of a group of cases, in each regime.
 struct MatmulGoal {

@@ -37,7 +37,7 @@ model::GpuFactors factorsOfTheLists() {
 
 } // namespace
 
-double predictedSeconds(const MatmulCase &one, const Tiling &tiling) {
+double predictedSeconds(const MatmulCase &one, const Tiling &tiling, const model::Ceilings &ceilings) {
   // Experts begin with tiles of their own: as many rows as these have, in one product.
   int64_t rows = one.m;
   if (!one.experts.empty()) {
@@ -48,7 +48,8 @@ double predictedSeconds(const MatmulCase &one, const Tiling &tiling) {
   }
   const Kernel &kernel = one.work == Work::grouped ? zoo::matmul : one.kernel();
   LaunchOptions options = one.launchOptions(tiling);
-  options.params.erase("search"); // of the experts' kernel
+  for (const char *ofExperts : {"search", "pair"})
+    options.params.erase(ofExperts);
   options.target = Target::sim;   // nothing runs, and no device is asked
   Arguments arguments = shapesOf(one, rows);
   model::Counts counts =
@@ -59,7 +60,7 @@ double predictedSeconds(const MatmulCase &one, const Tiling &tiling) {
   shape.stages = options.compile.stages;
   shape.split = std::max(options.compile.split, 1);
   shape.pingPong = options.compile.pingPong;
-  return model::gpuCost(counts, *model::gpuDatasheet("NVIDIA H200"), shape, factorsOfTheLists()).seconds;
+  return model::gpuCost(counts, ceilings, shape, factorsOfTheLists()).seconds;
 }
 
 } // namespace tenon::tool

@@ -3,9 +3,11 @@
 
 #include "MatmulCases.h"
 
+#include "tenon/model/Ceilings.h"
+
 namespace tenon::tool {
 
-/// How long a case should take with a tiling on an H200, by the model that the tuner chooses by (model/GpuCost.h).
-double predictedSeconds(const MatmulCase &one, const Tiling &tiling);
+/// How long a case should take with a tiling, by the model that the tuner chooses by (model/GpuCost.h).
+double predictedSeconds(const MatmulCase &one, const Tiling &tiling, const model::Ceilings &ceilings);
 
 } // namespace tenon::tool

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 
 #include <cmath>
@@ -132,6 +133,12 @@ Value divide(Builder &b, Value x, Value y, bool isUnsigned) {
 Value shift(Builder &b, Value x, Value amount, bool left, bool isUnsigned) {
   Type type = x.getType(), element = getElementTypeOrSelf(type);
   int64_t width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  if (APInt known; matchPattern(amount, m_ConstantInt(&known)) && known.ult(width)) {
+    if (left)
+      return b.create<arith::ShLIOp>(x, amount);
+    return isUnsigned ? b.create<arith::ShRUIOp>(x, amount).getResult()
+                      : b.create<arith::ShRSIOp>(x, amount).getResult();
+  }
   Value limit = constantBits(b, type, width - 1);
   Value tooFar = b.create<arith::CmpIOp>(arith::CmpIPredicate::ugt, amount, limit);
   Value safe = select(b, tooFar, limit, amount);

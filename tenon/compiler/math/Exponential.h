@@ -133,6 +133,7 @@ template <> struct ExponentialLimits<float> {
   static constexpr float expLowest = -104.5f, expHighest = 89;  // exp is 0 and infinity here, and at all beyond
   static constexpr float exp2Lowest = -151, exp2Highest = 129;
   static constexpr float tanhIsOne = 9.25f, erfIsOne = 3.95f;
+  static constexpr float erfcLowest = -124; // a half of 2^erfcLowest is no subnormal number
 };
 template <> struct ExponentialLimits<double> {
   static constexpr double expLowest = -746, expHighest = 710;
@@ -140,11 +141,11 @@ template <> struct ExponentialLimits<double> {
   static constexpr double tanhIsOne = 20, erfIsOne = 6;
 };
 
-/// 1 + erf(x), or half of it, given log2(erfc|x|), by erfc|x| for negative x and 2 less it else. `power` computes 2^r times a
-/// factor on |r| <= 1/2: halving is a matter of its coefficients.
+/// 1 + erf(x), or half of it, given log2(erfc|x|), by erfc|x| for negative x and 2 less it else. `power` computes 2^r
+/// times a factor on |r| <= 1/2: halving is a matter of its coefficients. `lowest`: no logarithm is below it.
 template <class T, class A, class Power>
-Value<A, T> fromComplement(A &a, Value<A, T> x, Value<A, T> logarithm, bool halved, Power power) {
-  logarithm = clampBelow<T>(a, logarithm, ExponentialLimits<T>::exp2Lowest);
+Value<A, T> fromComplement(A &a, Value<A, T> x, Value<A, T> logarithm, T lowest, bool halved, Power power) {
+  logarithm = clampBelow<T>(a, logarithm, lowest);
   Value<A, T> magic = a.constant(Format<T>::roundMagic + T(2 * Format<T>::bias));
   Value<A, T> sum = a.add(logarithm, magic), r = a.sub(logarithm, a.sub(sum, magic));
   Value<A, T> complement = scale<T>(a, power(r, T(halved ? 0.5 : 1)), a.toBits(sum));
@@ -167,14 +168,18 @@ template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x, bool isNonPosit
 }
 
 /// 1 + erf(x), one function where a program has the sum (GELU), or half the sum: erfc(|x|) for x below 0, 2 - erfc(|x|)
-/// above, where erfc = 2^Q. Nothing cancels, so neither half of erf is needed: half of the work. The error is that of the
-/// sum, in absolute terms: below 2.5 * 2^-24, where 1 + erf(x) rounded twice has 2.1.
+/// above, where erfc = 2^Q. Nothing cancels, so neither half of erf is needed: half of the work. The error is that of
+/// the sum, in absolute terms: below 2.5 * 2^-24, where 1 + erf(x) rounded twice has 2.1. Nothing on the way is
+/// subnormal: that would cost a processor 170 cycles where others take one. What would be is 0.
 template <class A> Value<A, float> onePlusErf(A &a, Value<A, float> x, bool halved = false) {
   Value<A, float> magnitude = a.abs(x);
   Value<A, float> logarithm = a.mul(magnitude, detail::log2ErfcSlope(a, magnitude));
-  return detail::fromComplement<float>(a, x, logarithm, halved, [&](Value<A, float> r, float factor) {
-    return a.fma(r, detail::exp2Slope(a, r, factor), a.constant(factor));
-  });
+  constexpr float lowest = detail::ExponentialLimits<float>::erfcLowest, isBelow = -7.03f;
+  Value<A, float> sum =
+      detail::fromComplement<float>(a, x, logarithm, lowest, halved, [&](Value<A, float> r, float factor) {
+        return a.fma(r, detail::exp2Slope(a, r, factor), a.constant(factor));
+      });
+  return a.select(a.lessThan(x, a.constant(isBelow)), a.constant(0.0f), sum);
 }
 
 /// 1 + tanh(x) = 2 / (1 + e^(-2x)), in the same way.

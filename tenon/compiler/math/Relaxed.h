@@ -94,7 +94,8 @@ Value<A, float> relaxedOnePlusErf(A &a, Value<A, float> x, bool halved = false, 
                                   float scale = 1) {
   Value<A, float> magnitude = a.abs(x);
   Value<A, float> logarithm = a.mul(magnitude, detail::relaxedLog2ErfcSlopeOf(a, magnitude, scale));
-  return detail::fromComplement<float>(a, x, logarithm, halved, [&](Value<A, float> r, float factor) {
+  constexpr float lowest = detail::ExponentialLimits<float>::exp2Lowest;
+  return detail::fromComplement<float>(a, x, logarithm, lowest, halved, [&](Value<A, float> r, float factor) {
     return detail::relaxedPower(a, r, grain, factor);
   });
 }

@@ -13,25 +13,31 @@
 namespace tenon::zoo {
 namespace {
 
-/// Powers of e relative to that of m, as powers of 2: e^(x - m) is 2^(x scale - m scale), times 2^off for the rounding of
-/// m scale. One operation for an element instead of two, and what is off is off for all alike.
+/// Powers of e relative to that of m, as powers of 2. Of logits of 16 bits e^(x - m) is 2^(x scale - m scale), times
+/// 2^off for the rounding of m scale: one operation for an element instead of two, and what is off is off for all
+/// alike. But 2^off is rounded itself, and a GPU may make 1 + 2^-23 of an off of 2^-25: where logits are longer, and a
+/// loss of nothing is to be nothing, the difference comes first, whose power is 1 at m.
 struct Powers {
   Tile scale, top;
+  bool subtractsFirst;
 
-  explicit Powers(const Tile &m) {
+  Powers(const Tile &m, bool subtractsFirst) : subtractsFirst(subtractsFirst) {
     // While nothing but minus infinity was seen, subtract 0 instead: -inf - -inf would be NaN.
     Tile finite = where(m == -inf, 0, m);
+    Tile logarithm = full(m.dtype(), m.shape(), 1.4426950408889634); // of e, to base 2
     // Numbers this large are equal or too far apart for any scale to matter, but one above 1 would make them infinite.
-    scale = where(abs(finite) < 0x1p126, full(m.dtype(), m.shape(), 1.4426950408889634), 0.25);
-    top = finite * scale;
+    scale = subtractsFirst ? logarithm : where(abs(finite) < 0x1p126, logarithm, 0.25);
+    top = subtractsFirst ? finite : finite * scale;
   }
 
   Tile of(const Tile &x) const { return exp2(exponent(x)); }
-  Tile exponent(const Tile &x) const { return fma(x, scale, -top); }
+  Tile exponent(const Tile &x) const { return subtractsFirst ? (x - top) * scale : fma(x, scale, -top); }
   /// Of a sum's own m, which is rounded as `top` was when it was added up.
-  Tile ofTop(const Tile &m) const { return normalPower(m * scale - top); }
-  /// ln 2^off.
-  Tile rounding(const Tile &m) const { return fma(m, scale, -top) * -0.6931471805599453; }
+  Tile ofTop(const Tile &m) const { return normalPower(subtractsFirst ? (m - top) * scale : m * scale - top); }
+  /// To the logarithm of a sum, what its powers are off by: -ln 2^off.
+  Tile withoutOff(const Tile &logSum, const Tile &m) const {
+    return subtractsFirst ? logSum : logSum + fma(m, scale, -top) * -0.6931471805599453;
+  }
 
   /// At least 2^-126: a smaller one is nothing beside the largest's, which is 1, and a normal number of f32 costs a GPU
   /// a single instruction. A CPU has no need of it.
@@ -45,6 +51,7 @@ const Kernel crossEntropy("cross_entropy(logits, targets, loss, rows=1, cols=204
   require((targets.size(0) == logits.size(0)) & (loss.size(0) == logits.size(0)),
           "targets and loss must have one element per row of logits");
   DType compute = computeType(logits);
+  bool subtractsFirst = sizeOf(logits.dtype()) > 2;
   Index vocabulary = logits.size(1);
   Index i = grid(cdiv(logits.size(0), rows));
   Tile m, logSum; // of e^(x - m)
@@ -55,13 +62,13 @@ const Kernel crossEntropy("cross_entropy(logits, targets, loss, rows=1, cols=204
     for (Index j : range(0, vocabulary, cols)) {
       Tile x = reshape(logits.load({i * rows, j}, {rows, cols}, -inf).to(compute), {rows, cols / slots / run, slots, run});
       Tile raised = maximum(m, max(max(x, 1), 3));
-      Powers powers(raised);
+      Powers powers(raised, subtractsFirst);
       s = s * powers.ofTop(m) + sum(sum(Powers::normalPower(powers.exponent(x)), 1), 3);
       m = raised;
     }
     Tile largest = max(m, 2);
-    Powers powers(largest);
-    logSum = reshape(log(sum(s * powers.ofTop(m), 2)) + powers.rounding(largest), {rows, 1});
+    Powers powers(largest, subtractsFirst);
+    logSum = reshape(powers.withoutOff(log(sum(s * powers.ofTop(m), 2)), largest), {rows, 1});
     m = reshape(largest, {rows, 1});
   } else {
     m = full(compute, {rows, 1}, -inf);
@@ -69,11 +76,11 @@ const Kernel crossEntropy("cross_entropy(logits, targets, loss, rows=1, cols=204
     for (Index j : range(0, vocabulary, cols)) {
       Tile x = logits.load({i * rows, j}, {rows, cols}, -inf).to(compute);
       Tile raised = maximum(m, max(x, 1));
-      Powers powers(raised);
+      Powers powers(raised, subtractsFirst);
       s = s * powers.ofTop(m) + sum(powers.of(x), 1);
       m = raised;
     }
-    logSum = log(s) + Powers(m).rounding(m);
+    logSum = Powers(m, subtractsFirst).withoutOff(log(s), m);
   }
 
   // A target outside the vocabulary (-100 by custom) means that the row does not count.

@@ -6,51 +6,56 @@
 // A tile belongs to one expert. Expert e gets the places from offsets[e] / bm + e on, which are enough for its rows
 // whatever the number: floor((x + n) / bm) - floor(x / bm) + 1 >= ceil(n / bm). That grows with e, so a program
 // instance finds its expert by bisection, and the grid is known before any number of rows is. Instances go through one
-// expert after the other, each column by column: what they read at a time is few columns of one matrix, once.
+// expert after the other, each column by column: what they read at a time is few columns of one matrix, once. `pair`
+// such columns go side by side: their tiles need the same rows of a at the same time, which a cluster of as many blocks
+// reads once.
 #include "tenon/kernels/Kernels.h"
 
 namespace tenon::zoo {
 
-const Kernel groupedMatmul("grouped_matmul(a, b, offsets, c, bm=64, bn=64, bk=64, search=16)",
-                           [](View a, View b, View offsets, View c, Param bm, Param bn, Param bk, Param search) {
-  Index experts = b.size(0);
-  require((a.size(0) == c.size(0)) & (b.size(2) == c.size(1)) & (a.size(1) == b.size(1)),
-          "a must be rows x K, b experts x K x N and c rows x N");
-  require(offsets.size(0) == experts + 1, "offsets must have one element more than there are experts");
-  require(experts <= (int64_t(1) << search), "more experts than the search finds: choose search at least their log2");
-  promise_no_overlap();
-  Index columns = cdiv(c.size(1), bn);
-  Index instance = grid((a.size(0) / bm + experts) * columns);
+const Kernel groupedMatmul(
+    "grouped_matmul(a, b, offsets, c, bm=64, bn=64, bk=64, search=16, pair=1)",
+    [](View a, View b, View offsets, View c, Param bm, Param bn, Param bk, Param search, Param pair) {
+      Index experts = b.size(0);
+      require((a.size(0) == c.size(0)) & (b.size(2) == c.size(1)) & (a.size(1) == b.size(1)),
+              "a must be rows x K, b experts x K x N and c rows x N");
+      require(offsets.size(0) == experts + 1, "offsets must have one element more than there are experts");
+      require(experts <= (int64_t(1) << search),
+              "more experts than the search finds: choose search at least their log2");
+      promise_no_overlap();
+      Index columns = cdiv(c.size(1), pair * bn);
+      auto [instance, part] = grid((a.size(0) / bm + experts) * columns, pair);
 
-  Index place = instance / columns;
-  Index expert = 0, beyond = experts;
-  for (Index step : range(0, search)) {
-    (void)step;
-    Index middle = (expert + beyond) / 2;
-    Tile isBehind = Index(offsets.at({middle})) / bm + middle <= place;
-    expert = where(isBehind, middle, expert);
-    beyond = where(isBehind, beyond, middle);
-  }
-  Index begin = offsets.at({expert}), end = offsets.at({expert + 1});
-  Index first = begin / bm + expert, places = end / bm + expert + 1 - first, inExpert = instance - first * columns;
-  Index row = begin + inExpert % places * bm; // not before `end` in a place that the expert does not need
-  Index j = inExpert / places; // not among the columns behind the last expert's places
-  Tile isThere = (row < end) & (j < columns);
+      Index place = instance / columns;
+      Index expert = 0, beyond = experts;
+      for (Index step : range(0, search)) {
+        (void)step;
+        Index middle = (expert + beyond) / 2;
+        Tile isBehind = Index(offsets.at({middle})) / bm + middle <= place;
+        expert = where(isBehind, middle, expert);
+        beyond = where(isBehind, beyond, middle);
+      }
+      Index begin = offsets.at({expert}), end = offsets.at({expert + 1});
+      Index first = begin / bm + expert, places = end / bm + expert + 1 - first, inExpert = instance - first * columns;
+      Index row = begin + inExpert % places * bm; // not before `end` in a place that the expert does not need
+      Index j = inExpert / places;                // not among the columns behind the last expert's places
+      Tile isThere = (row < end) & (j < columns);
+      Index column = (j * pair + part) * bn;
 
-  Tile acc = zeros(accumulatorType(a), {bm, bn});
-  for (Index k : range(0, where(isThere, a.size(1), 0), bk)) {
-    Tile weight = reshape(b.load({expert, k, j * bn}, {1, bk, bn}), {bk, bn});
-    acc = dot(a.load({row, k}, {bm, bk}), weight, acc);
-  }
+      Tile acc = zeros(accumulatorType(a), {bm, bn});
+      for (Index k : range(0, where(isThere, a.size(1), 0), bk)) {
+        Tile weight = reshape(b.load({expert, k, column}, {1, bk, bn}), {bk, bn});
+        acc = dot(a.load({row, k}, {bm, bk}), weight, acc);
+      }
 
-  // The rows behind the expert's last belong to the next one.
-  Tile result = acc.to(c.dtype());
-  if_(row + bm <= end, [&] { c.store({row, j * bn}, result); }).else_([&] {
-    if_(isThere, [&] {
-      Tile to = iota(i64, {bm, 1}, 0) + row;
-      c.scatter({to, iota(i64, {1, bn}, 1) + j * bn}, result, to < end);
+      // The rows behind the expert's last belong to the next one.
+      Tile result = acc.to(c.dtype());
+      if_(row + bm <= end, [&] { c.store({row, column}, result); }).else_([&] {
+        if_(isThere, [&] {
+          Tile to = iota(i64, {bm, 1}, 0) + row;
+          c.scatter({to, iota(i64, {1, bn}, 1) + column}, result, to < end);
+        });
+      });
     });
-  });
-});
 
 } // namespace tenon::zoo

@@ -69,7 +69,7 @@ Space productSpace(const ProductSizes &sizes) {
     if (mayShare && products == 1 && elementBytes == 2 && k % 8 == 0)
       space.option("pingpong", {0, 1});
   }
-  space.option("cluster", {1, 2, 4});
+  space.option("cluster", hasFew && !isSkinny ? std::vector<int64_t>{1, 2, 4, 8} : std::vector<int64_t>{1, 2, 4});
   space.footprint([=](const Configuration &c) {
     auto bm = static_cast<double>(c["bm"]), bn = static_cast<double>(c["bn"]), bk = static_cast<double>(c["bk"]);
     auto columns = static_cast<double>(products) * bn;

@@ -8,6 +8,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -239,6 +241,24 @@ int64_t Function::blocksAtOnce(uint32_t blockThreads, uint32_t sharedBytes, uint
                                                             sharedBytes),
             doing);
   return std::max<int64_t>(int64_t(blocks) * gpu.properties().multiprocessors / cluster, 1) * cluster;
+}
+
+int clustersAtOnce(Gpu &gpu, int blocks) {
+  if (!gpu.properties().hasClusters || !gpu.api().cuOccupancyMaxActiveClusters)
+    return 0;
+  static std::mutex mutex;
+  static auto &known = *new std::map<std::pair<int, int>, int>; // by device and blocks
+  std::lock_guard lock(mutex);
+  if (auto found = known.find({gpu.ordinal(), blocks}); found != known.end())
+    return found->second;
+  // The question is one of a kernel. This one leaves no other block on a multiprocessor enough shared memory.
+  constexpr const char *text = ".version 7.8\n.target sm_90\n.address_size 64\n"
+                               ".visible .entry tenon_nothing() { ret; }\n";
+  auto shared = static_cast<uint32_t>(gpu.properties().sharedBytesPerMultiprocessor / 2);
+  auto size = static_cast<uint32_t>(blocks);
+  constexpr uint32_t warpgroup = 128;
+  Function kernel(Module::fromPtx(gpu, text), "tenon_nothing", shared, size);
+  return known[{gpu.ordinal(), blocks}] = static_cast<int>(kernel.blocksAtOnce(warpgroup, shared, size) / blocks);
 }
 
 void Function::allowSharedBytes(uint32_t bytes) {

@@ -103,4 +103,9 @@ private:
   int64_t parameterBytes_ = -1;
 };
 
+/// How many clusters of so many blocks (2, 4, 8) run at the same time where each block has a multiprocessor to itself:
+/// all blocks of one must be near each other, and how many find such a place differs from card to card. Asks the driver
+/// once; 0 where there are no clusters.
+int clustersAtOnce(Gpu &gpu, int blocks);
+
 } // namespace tenon::cuda

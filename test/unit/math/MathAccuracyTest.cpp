@@ -423,6 +423,16 @@ TEST(MathSums, AreAsGoodAsTheSum) {
   }
 }
 
+/// A processor takes a hundred cycles and more for a subnormal number, and the tail of an erf is seen by nobody.
+TEST(MathSums, OfErfAreNoSubnormals) {
+  HostArithmetic host;
+  for (float x = -20; x < 0; x += 0x1p-10f)
+    for (bool halved : {false, true}) {
+      float sum = onePlusErf(host, x, halved);
+      ASSERT_TRUE(sum == 0 || sum >= std::numeric_limits<float>::min()) << x << ": " << sum;
+    }
+}
+
 /// Half the sum, as one function, is half of what the sum is, bit for bit where that is a normal number.
 TEST(MathSums, HalvesAreHalves) {
   HostArithmetic host;

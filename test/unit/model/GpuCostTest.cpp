@@ -74,6 +74,19 @@ TEST(GpuCost, ClustersTakeWholeRowsAndNotEveryMultiprocessor) {
   EXPECT_EQ(gpuCost(beyond, h200(), {8, 2}).rounds, 1);
 }
 
+TEST(GpuCost, ADeviceSaysHowManyClustersItHas) {
+  Counts fit = product(1000, 3000, 5000, 128, 200, 64, true); // 8 rows of 15 tiles
+  EXPECT_EQ(gpuCost(fit, h200(), {8, 8}).rounds, 2) << "fifteen clusters of eight are not to be counted on";
+  Ceilings large = h200(), small = h200();
+  large.clusters = {66, 32, 15};
+  small.clusters = {64, 28, 14};
+  EXPECT_EQ(gpuCost(fit, large, {8, 8}).rounds, 1);
+  EXPECT_EQ(gpuCost(fit, small, {8, 8}).rounds, 2);
+  EXPECT_LE(gpuCost(fit, large, {8, 8}).seconds, gpuCost(fit, large, {8, 4}).seconds);
+  EXPECT_EQ(gpuCost(fit, small, {8, 4}).rounds, 2) << "30 clusters of four";
+  EXPECT_EQ(gpuCost(product(1024, 4096, 4096, 128, 256, 64), large, {8, 4}).rounds, 1) << "32 of four";
+}
+
 TEST(GpuCost, TurnsPayWhereMuchLiesAroundTheProducts) {
   auto together = [](double m, double n, double k) { return seconds(product(m, n, k, 128, 256, 64), {8}); };
   auto inTurns = [](double m, double n, double k, int64_t bn) {

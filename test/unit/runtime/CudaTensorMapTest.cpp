@@ -285,4 +285,17 @@ TEST_F(Cuda, BlocksAtOnce) {
   EXPECT_HAS(errorOf([&] { function.blocksAtOnce(128, 1000, 1); }), "CUDA_ERROR_INVALID_VALUE");
 }
 
+/// Of a kernel that takes a multiprocessor's shared memory, and asked once.
+TEST_F(Cuda, ClustersAtOnce) {
+  Gpu &gpu = Gpu::get(0);
+  fake::failNext("cuOccupancyMaxActiveClusters", 1);
+  EXPECT_HAS(errorOf([&] { clustersAtOnce(gpu, 8); }), "CUDA_ERROR_INVALID_VALUE");
+  fake::setOccupancy(1, 14);
+  EXPECT_EQ(clustersAtOnce(gpu, 8), 14) << "a failure is not remembered";
+  fake::setOccupancy(1, 30);
+  EXPECT_EQ(clustersAtOnce(gpu, 4), 30);
+  EXPECT_EQ(clustersAtOnce(gpu, 8), 14);
+  EXPECT_EQ(fake::calls("cuOccupancyMaxActiveClusters"), 3);
+}
+
 } // namespace

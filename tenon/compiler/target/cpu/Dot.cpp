@@ -18,6 +18,11 @@ Buffer DotEmitter::emit() {
   int64_t scratchKept = e_.usedScratch_;
   startsAtZero_ = matchPattern(op_.getAcc(), m_PosZeroFloat()) || matchPattern(op_.getAcc(), m_Zero());
   limits_ = findLimits();
+  if (e_.unwritten_.contains(op_.getAcc())) {
+    auto loop = llvm::cast<scf::ForOp>(op_->getParentOp());
+    isFirst_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, e_.scalar(loop.getInductionVar()),
+                                        e_.scalar(loop.getLowerBound()));
+  }
 
   auto startAccumulator = [&] {
     const Buffer *present = e_.buffer(op_.getAcc());
@@ -35,6 +40,7 @@ Buffer DotEmitter::emit() {
   } else {
     PackedOperand a = packA(), b = packB();
     startAccumulator();
+    findAhead(llvm::divideCeil(n_, plan_.panel()) * llvm::divideCeil(m_, plan_.rows) * stepsOfBlock());
     emitBlocks(a, b, result);
   }
   for (Operation *temporary : llvm::reverse(temporaries_))

@@ -4,12 +4,14 @@
 #include "tenon/compiler/target/cpu/DotPlan.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 
-/// tile.dot, in four pieces:
+/// tile.dot, in six pieces:
 ///   DotPlan      the instruction and the register block
 ///   DotLimits    how much of the tiles is needed: not what lies past the edges of the views
 ///   DotPack      brings the operands into scratch, in the order in which the register block reads them
-///   DotKernel    the loops around the register block; DotTiles, the block in AMX's tiles; DotThin, the loops where there
-///                are only a few rows
+///   DotKernel    the loops around the register block; DotTiles, the block in AMX's tiles; DotThin, the loops for
+///                a few rows
+///   DotNext      what the next iteration of a loop around the dot reads comes to L2 meanwhile
+///   DotAhead     the same for blocks of AMX's tiles, and the lines that the result is stored to
 namespace tenon::cpu {
 
 /// Rows of elements in memory, contiguous along one dimension of the tile.
@@ -31,9 +33,21 @@ struct PackedOperand {
   int64_t itemStride = 1, depthStride = 1, panelStride = 0;
 };
 
+/// The stores that everything made of `tile` ends in, element by element, or nothing if some of it ends elsewhere.
+std::optional<llvm::SmallVector<tile::StoreOp>> storesOf(mlir::Value tile);
+
 /// How much of the result is needed, and of K; null: all. (index)
 struct DotLimits {
   mlir::Value rows, columns, depth;
+};
+
+/// Rows of memory that are needed soon.
+struct AheadRows {
+  mlir::Value pointer, strideBytes; ///< stride: index
+  mlir::Value condition;            ///< whether they are needed; null: they are
+  int64_t rows = 0, lines = 0;      ///< lines: of the cache, in a row
+  int64_t linesAtOnce = 0;          ///< that one step of a block brings in
+  bool isWritten = false;
 };
 
 class DotEmitter {
@@ -46,6 +60,7 @@ private:
   // DotLimits.cpp
   DotLimits findLimits();
   mlir::Value scalarHere(mlir::Value scalar, int depth);
+  bool movesWhileSumsAreCarried(tile::StoreOp store, unsigned dim);
   mlir::Value storedExtent(unsigned dim);
   mlir::Value loadedExtent(mlir::Value tile, unsigned dim);
 
@@ -72,11 +87,16 @@ private:
   RawRows rawRows(mlir::Value tile, int items, mlir::Type element);
   Buffer copyOf(mlir::Value tile, mlir::Type element, bool transposed);
   Buffer copyRows(mlir::Value tile, const Origin &origin);
+  void copyRowsOfA(mlir::Value begin, mlir::Value end);
   /// The tile as an op whose elements have that type: converted, or the bits of a small float.
   mlir::Value inType(mlir::Value tile, mlir::Type element);
   PackedOperand packA();
   PackedOperand packB();
+  PackedOperand placeForPanels(int64_t count, int64_t panel);
   PackedOperand pack(const RawRows &from, int64_t items, int64_t panel);
+  void packInto(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
+  /// A panel of B that was left as it is; `width` of its columns exist.
+  void packPanel(mlir::Value number, int64_t width, const PackedOperand &to);
   void packAcross(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
   void packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
   void transpose(llvm::SmallVectorImpl<mlir::Value> &rows);
@@ -85,20 +105,43 @@ private:
   void zeroRowEnds(const Buffer &buffer, int64_t begin, int64_t end);
   mlir::Value addCorrection(const PackedOperand &b);
 
+  // DotNext.cpp
+  static constexpr int64_t linesOfPiece = 8;
+  /// Rows of a window that the next iteration reads, each in so many pieces.
+  struct NextRows {
+    mlir::Value pointer, stride; ///< in bytes
+    int64_t pieces, end;         ///< of a row; the number of the first piece of what follows
+  };
+  /// `blocks`: how often a piece of each can be brought in.
+  void findNext(int64_t blocks);
+  /// Where the pieces begin that are brought in by the `block`th of them; and one line of each.
+  llvm::SmallVector<mlir::Value> nextLines(mlir::Value block);
+  void bringLine(llvm::ArrayRef<mlir::Value> lines, mlir::Value number);
+
   // DotKernel.cpp
+  int64_t piecesOfDepth() const; ///< of K, during each of which a block brings in a piece of what is next
   void emitBlocks(const PackedOperand &a, const PackedOperand &b, const Buffer &c);
   /// A panel of B and the columns of the result that it makes.
   struct Columns {
-    mlir::Value panel, first;
+    mlir::Value panel, number, first;
     int64_t width, depthStride;
   };
   void emitRows(const PackedOperand &a, const Buffer &c, const Columns &columns);
+  /// The number, among all steps of all blocks, of the first step of one.
+  mlir::Value firstStep(mlir::Value row, const Columns &columns);
+  int64_t stepsOfBlock() const;
   void emitBlock(const PackedOperand &a, const Buffer &c, mlir::Value row, int64_t rows, const Columns &columns);
   mlir::Value multiplyAdd(mlir::Value unitOfA, mlir::Value vectorOfB, mlir::Value sum);
   // DotTiles.cpp
   void emitTileRows(const PackedOperand &a, const Buffer &c, const Columns &columns);
   void emitTileBlock(const PackedOperand &a, const Buffer &c, mlir::Value row, int64_t tiles, mlir::Value rows,
                      const Columns &columns);
+  // DotAhead.cpp
+  mlir::Value isLastStep();
+  void findAhead(mlir::Value operand, int64_t steps);
+  void findResult(int64_t steps);
+  void findAhead(int64_t steps);
+  void bringAhead(mlir::Value number);
   // DotThin.cpp
   void emitThin(const Buffer &c);
 
@@ -127,7 +170,17 @@ private:
   bool startsAtZero_ = false, unsignedBytes_ = false;
   DotLimits limits_;
   mlir::Value correction_; ///< for each column, what to add to the accumulators; null: nothing
+  /// Rows of A in a view, and the place for a copy of them.
+  struct RowsToCopy {
+    Buffer copy;
+    Window window;
+  } unpackedA_;
+  RawRows unpackedB_; ///< rows of B, where each panel is packed when its turn comes
+  llvm::SmallVector<NextRows> next_;
+  int64_t nextPieces_ = 0, nextAtOnce_ = 1; ///< in all, and of one block
   Buffer edge_;            ///< a block of the result that is not all there, for tiles
+  llvm::SmallVector<AheadRows> ahead_;
+  mlir::Value isFirst_; ///< whether the accumulator is zero, not having been written yet; null: it never is
   llvm::SmallVector<mlir::Operation *> temporaries_;
 };
 

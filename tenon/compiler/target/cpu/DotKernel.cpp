@@ -2,12 +2,12 @@
 //
 // The loops around the register block:
 //
-//     for each panel of B:                                  stays in L1
+//     for each panel of B:                                  packed, stays in L1
 //       for each block of rows of A:                        comes from L2
-//         acc[rows][vectors] = C, or zero
+//         acc[rows][vectors] = 0
 //         for k in units of K:                              vectors loads, rows broadcasts, their multiply-adds
 //           acc[i][j] += A[i][k] * B[k][j]
-//         C = acc
+//         C += acc
 //
 // Rows and columns that are left over get smaller blocks. Their number may be known only when the program runs
 // (DotLimits); there is then one block for every even number of rows and a switch.
@@ -19,6 +19,14 @@
 using namespace mlir;
 
 namespace tenon::cpu {
+namespace {
+
+/// Steps of K in one iteration of the loop.
+constexpr int64_t stepsAtOnce = 4;
+
+} // namespace
+
+int64_t DotEmitter::piecesOfDepth() const { return llvm::divideCeil(units_, stepsAtOnce * linesOfPiece); }
 
 Value DotEmitter::multiplyAdd(Value a, Value b, Value sum) {
   auto call = [&](const char *name, Value first, Value second) -> Value {
@@ -46,9 +54,15 @@ Value DotEmitter::multiplyAdd(Value a, Value b, Value sum) {
 
 void DotEmitter::emitBlocks(const PackedOperand &a, const PackedOperand &b, const Buffer &c) {
   int64_t panel = plan_.panel(), whole = n_ / panel;
+  if (!plan_.usesTiles())
+    findNext(llvm::divideCeil(n_, panel) * llvm::divideCeil(m_, plan_.rows) * piecesOfDepth());
   auto columns = [&](Value number, int64_t width) {
-    Value start = at(b.pointer, times(number, b.panelStride), unitType());
-    emitRows(a, c, {start, times(number, panel), width, b.depthStride});
+    Value start = b.pointer;
+    if (unpackedB_.pointer)
+      packPanel(number, width, b);
+    else
+      start = at(start, times(number, b.panelStride), unitType());
+    emitRows(a, c, {start, number, times(number, panel), width, b.depthStride});
   };
   auto perPanel = [&](Value number) { columns(number, panel); };
   if (!limits_.columns) {
@@ -115,41 +129,85 @@ void DotEmitter::emitBlock(const PackedOperand &a, const Buffer &c, Value row, i
   Value from = at(c.pointer, plus(times(row, c.strides[0]), columns.first), element);
   Value rowsOfA = at(a.pointer, times(row, a.itemStride), unit);
 
-  SmallVector<Value> sums;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t v = 0; v < vectors; ++v) {
-      Value start = startsAtZero_ ? zero(type)
-                                  : load(at(from, i * c.strides[0] + v * lanes, element), element, present(v), lanes);
-      if (correction_) {
-        Value place = at(correction_, plus(columns.first, e_.index(v * lanes)), element);
-        start = b_.create<arith::AddIOp>(start, load(place, element, lanes, lanes));
-      }
-      sums.push_back(start);
-    }
-  Value depth = e_.index(units_);
-  if (limits_.depth)
-    depth = minimum(depth, dividedUp(limits_.depth, plan_.group));
-  auto loop = b_.create<scf::ForOp>(e_.index(0), depth, e_.index(1), sums);
-  {
+  if (unpackedA_.window.inside) {
+    Value isFirst = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, columns.number, e_.index(0));
+    Value isDue = b_.create<arith::AndIOp>(isFirst, unpackedA_.window.inside);
+    auto branch = b_.create<scf::IfOp>(isDue, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b_);
-    b_.setInsertionPointToEnd(loop.getBody());
-    Value k = loop.getInductionVar();
-    Value rowOfB = at(columns.panel, times(k, columns.depthStride), unit);
-    Value columnOfA = at(rowsOfA, times(k, a.depthStride), unit);
-    SmallVector<Value> next(loop.getRegionIterArgs()), b;
+    b_.setInsertionPoint(branch.thenBlock()->getTerminator());
+    copyRowsOfA(row, plus(row, e_.index(rows)));
+  }
+  auto placeOf = [&](int64_t i, int64_t v) { return at(from, i * c.strides[0] + v * lanes, element); };
+  // The sums begin at zero and are added to C at the end: waiting for C, which is in L2, would stop them all at once.
+  SmallVector<Value> sums(rows * vectors, zero(type));
+  if (!startsAtZero_)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t v = 0; v < vectors; ++v)
+        b_.create<LLVM::Prefetch>(placeOf(i, v), /*rw=*/1, /*hint=*/3, /*cache=*/1);
+  auto step = [&](Value rowOfB, Value columnOfA, SmallVectorImpl<Value> &sums) {
+    SmallVector<Value> b;
     for (int64_t v = 0; v < vectors; ++v)
       b.push_back(b_.create<LLVM::LoadOp>(vectorOf(unit, lanes), at(rowOfB, v * lanes, unit), byteSize(unit)));
     for (int64_t i = 0; i < rows; ++i) {
       Value scalar = b_.create<LLVM::LoadOp>(unit, at(columnOfA, i * a.itemStride, unit), byteSize(unit));
       Value same = b_.create<vector::SplatOp>(llvm::cast<VectorType>(vectorOf(unit, lanes)), scalar);
       for (int64_t v = 0; v < vectors; ++v)
-        next[i * vectors + v] = multiplyAdd(same, b[v], next[i * vectors + v]);
+        sums[i * vectors + v] = multiplyAdd(same, b[v], sums[i * vectors + v]);
     }
-    b_.create<scf::YieldOp>(next);
+  };
+  auto steps = [&](Value begin, Value end, int64_t count, ArrayRef<Value> lines) {
+    auto loop = b_.create<scf::ForOp>(begin, end, e_.index(count), sums);
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToEnd(loop.getBody());
+    Value k = loop.getInductionVar();
+    Value rowOfB = at(columns.panel, times(k, columns.depthStride), unit);
+    Value columnOfA = at(rowsOfA, times(k, a.depthStride), unit);
+    if (!lines.empty())
+      bringLine(lines, b_.create<arith::DivUIOp>(b_.create<arith::SubIOp>(k, begin), e_.index(count)));
+    sums.assign(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
+    for (int64_t i = 0; i < count; ++i)
+      step(at(rowOfB, i * columns.depthStride, unit), at(columnOfA, i * a.depthStride, unit), sums);
+    b_.create<scf::YieldOp>(sums);
+    sums.assign(loop.getResults().begin(), loop.getResults().end());
+  };
+  Value depth = e_.index(units_), whole = e_.index(units_ / stepsAtOnce * stepsAtOnce);
+  if (limits_.depth) {
+    depth = minimum(depth, dividedUp(limits_.depth, plan_.group));
+    whole = times(b_.create<arith::DivUIOp>(depth, e_.index(stepsAtOnce)), stepsAtOnce);
   }
+  if (!next_.empty() && units_ >= stepsAtOnce) {
+    constexpr int64_t length = stepsAtOnce * linesOfPiece;
+    auto loop = b_.create<scf::ForOp>(e_.index(0), whole, e_.index(length), sums);
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToEnd(loop.getBody());
+    Value k = loop.getInductionVar();
+    Value block = plus(times(columns.number, llvm::divideCeil(m_, plan_.rows)),
+                       b_.create<arith::DivUIOp>(row, e_.index(plan_.rows)));
+    SmallVector<Value> lines =
+        nextLines(plus(times(block, piecesOfDepth()), b_.create<arith::DivUIOp>(k, e_.index(length))));
+    sums.assign(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
+    steps(k, minimum(plus(k, e_.index(length)), whole), stepsAtOnce, lines);
+    b_.create<scf::YieldOp>(sums);
+    sums.assign(loop.getResults().begin(), loop.getResults().end());
+  } else if (units_ >= stepsAtOnce) {
+    steps(e_.index(0), whole, stepsAtOnce, {});
+  }
+  if (limits_.depth || units_ % stepsAtOnce)
+    steps(whole, depth, 1, {});
+
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t v = 0; v < vectors; ++v)
-      store(loop.getResult(i * vectors + v), at(from, i * c.strides[0] + v * lanes, element), present(v));
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value &sum = sums[i * vectors + v];
+      auto add = [&](Value other) {
+        sum = llvm::isa<FloatType>(element) ? b_.create<arith::AddFOp>(other, sum).getResult()
+                                            : b_.create<arith::AddIOp>(other, sum).getResult();
+      };
+      if (!startsAtZero_)
+        add(load(placeOf(i, v), element, present(v), lanes));
+      if (correction_)
+        add(load(at(correction_, plus(columns.first, e_.index(v * lanes)), element), element, lanes, lanes));
+      store(sum, placeOf(i, v), present(v));
+    }
 }
 
 } // namespace tenon::cpu

@@ -16,7 +16,8 @@ namespace {
 
 bool isTile(Value value) { return llvm::isa<RankedTensorType>(value.getType()); }
 
-/// The stores that everything made of `tile` ends in, element by element, or nothing if some of it ends elsewhere.
+} // namespace
+
 std::optional<SmallVector<tile::StoreOp>> storesOf(Value tile) {
   SmallVector<tile::StoreOp> stores;
   SmallVector<Value> work = {tile};
@@ -49,8 +50,6 @@ std::optional<SmallVector<tile::StoreOp>> storesOf(Value tile) {
   }
   return stores;
 }
-
-} // namespace
 
 /// How much of [offset, offset + extent) lies below `size`. Offsets may be anything: far below zero the difference
 /// wraps, but then the window does not reach the view either way.
@@ -85,6 +84,15 @@ Value DotEmitter::scalarHere(Value scalar, int depth) {
   return elementwise(b_, op, operands);
 }
 
+/// Whether the store's place moves with a loop that carries the sums: what one step need not store, another may.
+bool DotEmitter::movesWhileSumsAreCarried(tile::StoreOp store, unsigned dim) {
+  for (auto loop = op_->getParentOfType<scf::ForOp>(); loop; loop = loop->getParentOfType<scf::ForOp>())
+    if (loop->isAncestor(store) && llvm::any_of(loop.getRegionIterArgs(), isTile) &&
+        !loop.isDefinedOutsideOfLoop(store.getOffsets()[dim]))
+      return true;
+  return false;
+}
+
 Value DotEmitter::storedExtent(unsigned dim) {
   auto stores = storesOf(op_.getResult());
   int64_t extent = op_.getType().getDimSize(dim);
@@ -93,7 +101,8 @@ Value DotEmitter::storedExtent(unsigned dim) {
   Value needed = e_.index(0);
   for (tile::StoreOp store : *stores) {
     Value offset = scalarHere(store.getOffsets()[dim], /*depth=*/8);
-    if (!offset || !e_.views_.contains(store.getView())) // a workspace may come later
+    bool mayComeLater = !e_.views_.contains(store.getView()); // a workspace
+    if (!offset || mayComeLater || movesWhileSumsAreCarried(store, dim))
       return {};
     Value here = extentBelow(b_, e_, e_.view(store.getView()).sizes[dim], offset, extent);
     needed = b_.create<arith::MaxSIOp>(needed, here);

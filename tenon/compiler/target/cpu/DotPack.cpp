@@ -192,12 +192,13 @@ RawRows DotEmitter::rawRows(Value tile, int items, Type element) {
 
 //===--- The operands ---------------------------------------------------------------------------------------------===//
 
-/// Rows of A as they lie in a view.
+/// Rows of A as they lie in a view. Those that are inside are copied by the first register block that reads them, which
+/// then has them in L1; for tiles all at once.
 Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
   Type element = plan_.packed;
   LoadBehind source = *origin.source;
   const ViewParts &view = e_.view(source.load.getView());
-  int64_t step = lineBytes / byteSize(element), whole = k_ / step * step;
+  int64_t step = lineBytes / byteSize(element);
   if (rawType(view.element) != element || m_ * k_ * byteSize(element) < smallBytes ||
       (k_ % plan_.group && !plan_.usesTiles()))
     return copyOf(tile, element, false);
@@ -205,10 +206,28 @@ Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
   int64_t padded = llvm::alignTo(k_, plan_.depthStep);
   Buffer copy = e_.allocate({plan_.wholeRows(m_), k_}, element, padded - k_ + step);
   copy.shape[0] = m_;
+  unpackedA_ = {copy, window};
   auto branch = b_.create<scf::IfOp>(window.inside, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPoint(branch.thenBlock()->getTerminator());
-  forRange(0, m_, 1, [&](Value row) {
+  if (plan_.usesTiles())
+    copyRowsOfA(e_.index(0), e_.index(m_));
+  b_.setInsertionPoint(branch.elseBlock()->getTerminator());
+  Buffer target = copy;
+  Value same = inType(tile, element);
+  target.element = typeOf(same).getElementType();
+  e_.materialize(same, target);
+  e_.flush();
+  b_.setLoc(op_.getLoc());
+  zeroRowEnds(copy, k_, padded);
+  return copy;
+}
+
+void DotEmitter::copyRowsOfA(Value begin, Value end) {
+  const auto &[copy, window] = unpackedA_;
+  Type element = plan_.packed;
+  int64_t step = lineBytes / byteSize(element), whole = k_ / step * step, padded = llvm::alignTo(k_, plan_.depthStep);
+  forRange(begin, end, 1, [&](Value row) {
     Value from = at(window.pointer, b_.create<arith::MulIOp>(row, window.stride), element);
     Value to = at(copy.pointer, times(row, copy.strides[0]), element);
     auto piece = [&](Value column, int64_t count, int64_t stored) {
@@ -221,15 +240,6 @@ Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
     if (whole < k_)
       piece(e_.index(whole), k_ - whole, padded - whole);
   });
-  b_.setInsertionPoint(branch.elseBlock()->getTerminator());
-  Buffer target = copy;
-  Value same = inType(tile, element);
-  target.element = typeOf(same).getElementType();
-  e_.materialize(same, target);
-  e_.flush();
-  b_.setLoc(op_.getLoc());
-  zeroRowEnds(copy, k_, padded);
-  return copy;
 }
 
 PackedOperand DotEmitter::packA() {
@@ -295,26 +305,48 @@ PackedOperand DotEmitter::packB() {
   RawRows rows = rawRows(op_.getB(), 1, plan_.packed);
   if (rows.paddedStride && !rows.alongDepth && plan_.group == 1 && n_ % plan_.panel() == 0)
     return {rows.pointer, 1, rows.paddedStride, plan_.panel()}; // a copy of its own that can be read as it is
+  // A panel is packed when its turn comes, always in the same place, which is then in L1. Not where something is to be
+  // known of all panels first, nor for tiles, whose blocks are so fast that packing has a loop of its own.
+  if (!plan_.flipsA && !plan_.usesTiles()) {
+    unpackedB_ = rows;
+    return placeForPanels(1, plan_.panel());
+  }
   PackedOperand packed = pack(rows, n_, plan_.panel());
   if (plan_.flipsA)
     correction_ = addCorrection(packed);
   return packed;
 }
 
-PackedOperand DotEmitter::pack(const RawRows &from, int64_t items, int64_t panel) {
-  b_.setLoc(op_.getLoc());
+void DotEmitter::packPanel(Value number, int64_t width, const PackedOperand &to) {
+  RawRows rows = unpackedB_;
+  Value first = times(number, plan_.panel());
+  rows.pointer = at(rows.pointer, rows.alongDepth ? b_.create<arith::MulIOp>(first, rows.stride).getResult() : first,
+                    rows.element);
+  packInto(rows, width, plan_.panel(), to);
+}
+
+PackedOperand DotEmitter::placeForPanels(int64_t count, int64_t panel) {
   PackedOperand to;
   to.depthStride = panel;
   // One cache line more than it holds, so that neighbouring panels do not fall on the same cache sets.
   to.panelStride = units_ * panel + lineBytes / plan_.unitBytes();
-  int64_t panels = (items + panel - 1) / panel;
-  to.pointer = e_.allocate({panels * to.panelStride}, unitType()).pointer;
+  to.pointer = e_.allocate({count * to.panelStride}, unitType()).pointer;
+  return to;
+}
+
+PackedOperand DotEmitter::pack(const RawRows &from, int64_t items, int64_t panel) {
+  b_.setLoc(op_.getLoc());
+  PackedOperand to = placeForPanels(llvm::divideCeil(items, panel), panel);
+  packInto(from, items, panel, to);
+  return to;
+}
+
+void DotEmitter::packInto(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to) {
   if (from.alongDepth)
     packAlong(from, items, panel, to);
   else
     packAcross(from, items, panel, to);
   padDepth(items, panel, to);
-  return to;
 }
 
 /// Units past the end of K, up to a whole step of the block.

@@ -53,9 +53,11 @@ DotPlan planDot(tile::DotOp op, const Isa &isa) {
     plan.aIsUnsigned = !op.getBUnsigned();
   }
   plan.depthStep = plan.group;
-  // Accumulators + one row of B + one broadcast fill the register file. Two vectors a row make the block tall (14 x 2
-  // with 32 registers): a row of A is one broadcast for two multiply-adds, and a panel of B is narrow enough for L1.
-  plan.vectors = n > plan.lanes ? 2 : 1;
+  // Accumulators + one row of B + one broadcast fill the register file. With 32 registers a block of 6 x 4 has 34
+  // instructions for 24 multiply-adds, one of 14 x 2 has 44 for 28: a core that two threads share gives each three
+  // instructions a cycle, and two of them should be multiply-adds. Products of pairs and quads take twice as long.
+  int64_t most = isa.registers >= 32 && plan.family == DotFamily::multiplyAdd ? 4 : 2;
+  plan.vectors = std::min<int64_t>(most, llvm::divideCeil(n, plan.lanes));
   plan.rows = std::max<int64_t>(1, (isa.registers - plan.vectors - 1) / plan.vectors);
   return plan;
 }

@@ -6,6 +6,9 @@
 //     for k in K step `together`:
 //       for n in columns:
 //         C[i][n] += A[i][k] * B[k][n] + A[i][k+1] * B[k+1][n] + ...
+//
+// A row lies in another page than the one before, where the processor's own prefetching starts anew: where that is too
+// short (Isa::bringsRows) the rows that follow these are brought in.
 #include "tenon/compiler/target/cpu/Dot.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -14,6 +17,11 @@
 using namespace mlir;
 
 namespace tenon::cpu {
+namespace {
+
+constexpr int64_t lineBytes = 64;
+
+} // namespace
 
 void DotEmitter::emitThin(const Buffer &c) {
   Type element = plan_.accumulator, from = op_.getB().getType().getElementType();
@@ -49,12 +57,18 @@ void DotEmitter::emitThin(const Buffer &c) {
     SmallVector<Value> starts;
     for (int64_t k = 0; k < count; ++k)
       starts.push_back(at(rows.pointer, b_.create<arith::MulIOp>(plus(first, e_.index(k)), rows.stride), rows.element));
+    Value ahead = times(rows.stride, together);
+    bool bringsNext = e_.isa().bringsRows && count == together;
     auto columns = [&](Value column, int64_t width) {
       SmallVector<Value> sums;
       for (int64_t i = 0; i < m_; ++i)
         sums.push_back(load(at(c.pointer, plus(column, e_.index(i * c.strides[0])), element), element, width, width));
       for (int64_t k = 0; k < count; ++k) {
-        Value b = convert(load(at(starts[k], column, rows.element), rows.element, width, width));
+        Value place = at(starts[k], column, rows.element);
+        Value b = convert(load(place, rows.element, width, width));
+        for (int64_t byte = 0; bringsNext && byte < width * byteSize(rows.element); byte += lineBytes)
+          b_.create<LLVM::Prefetch>(at(at(place, ahead, rows.element), byte, b_.getI8Type()), /*rw=*/0, /*hint=*/2,
+                                    /*cache=*/1); // to L2
         for (int64_t i = 0; i < m_; ++i) {
           Value same = splatTo(b_, units[i * count + k], width);
           sums[i] = llvm::isa<FloatType>(element)

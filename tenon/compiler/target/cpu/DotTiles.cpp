@@ -78,20 +78,32 @@ void DotEmitter::emitTileBlock(const PackedOperand &a, const Buffer &c, Value ro
       edge_ = e_.allocate({plan_.rows, plan_.panel()}, element);
     from = edge_.pointer;
     strideOfC = edge_.strides[0];
-    if (!startsAtZero_)
-      copyEdge(there, c.strides[0], from, strideOfC);
   }
   auto forEachSum = [&](llvm::function_ref<void(int, Value)> body) {
     for (int64_t i = 0; i < tiles; ++i)
       for (int64_t j = 0; j < across; ++j)
         body(sum(i, j), at(from, i * tileRows * strideOfC + j * units, element));
   };
-  forEachSum([&](int tile, Value place) {
-    if (startsAtZero_)
-      emitter.zero(tile);
-    else
-      emitter.load(tile, place, stride(strideOfC));
-  });
+  auto initial = [&](bool atZero) {
+    if (!isWhole && !atZero)
+      copyEdge(there, c.strides[0], from, strideOfC);
+    forEachSum([&](int tile, Value place) {
+      if (atZero)
+        emitter.zero(tile);
+      else
+        emitter.load(tile, place, stride(strideOfC));
+    });
+  };
+  if (isFirst_) {
+    auto branch = b_.create<scf::IfOp>(isFirst_, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPoint(branch.thenBlock()->getTerminator());
+    initial(/*atZero=*/true);
+    b_.setInsertionPoint(branch.elseBlock()->getTerminator());
+    initial(/*atZero=*/false);
+  } else {
+    initial(startsAtZero_);
+  }
 
   TileProduct product = plan_.family == DotFamily::bf16Tiles ? TileProduct::bf16
                         : op_.getAUnsigned()
@@ -100,7 +112,9 @@ void DotEmitter::emitTileBlock(const PackedOperand &a, const Buffer &c, Value ro
   Value rowsOfA = at(a.pointer, times(row, a.itemStride), unit), depth = e_.index(units_ / units);
   if (limits_.depth)
     depth = minimum(depth, dividedUp(limits_.depth, plan_.depthStep));
+  Value first = firstStep(row, columns);
   forRange(e_.index(0), depth, 1, [&](Value k) {
+    bringAhead(plus(first, k));
     Value partOfA = at(rowsOfA, times(k, units), unit);
     Value partOfB = at(columns.panel, times(k, units * columns.depthStride), unit);
     for (int64_t i = 0; i < tiles; ++i) {

@@ -15,8 +15,6 @@ using namespace mlir;
 namespace tenon::cpu {
 namespace {
 
-constexpr int64_t operandPadding = 64; // bytes: so that rows do not fall on the same cache sets
-
 bool isTile(Value value) { return llvm::isa<RankedTensorType>(value.getType()); }
 ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
 Type elementOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getElementType(); }
@@ -63,6 +61,7 @@ const Buffer *LoopEmitter::buffer(Value tile) {
   if (!reshape || isUnitReshape(reshape))
     return nullptr;
   const Buffer *source = buffer(reshape.getValue());
+  assert((!source || source->strides == withShape(*source, source->shape).strides) && "rows without anything between");
   return source ? &(buffers_[tile] = withShape(*source, shapeOf(tile))) : nullptr;
 }
 

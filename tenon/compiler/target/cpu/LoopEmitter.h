@@ -18,6 +18,9 @@ namespace tenon::cpu {
 
 using namespace lower; // element arithmetic
 
+/// Bytes between the rows of what a dot reads, so that they do not fall on the same cache sets.
+constexpr int64_t operandPadding = 64;
+
 /// A tile in scratch memory (or in a view of the same bytes).
 struct Buffer {
   mlir::Value pointer;
@@ -120,6 +123,8 @@ private:
   llvm::DenseMap<mlir::Value, ViewParts> views_;
   llvm::DenseMap<mlir::Value, Buffer> buffers_;
   llvm::DenseMap<mlir::Value, Buffer> destinations_;
+  llvm::DenseSet<mlir::Value>
+      unwritten_; ///< carried sums of a dot that are zero in the first iteration: it reads nothing
   std::optional<NestGroup> pending_;
   Prefetch prefetch_;
   std::vector<std::string> remarks_;

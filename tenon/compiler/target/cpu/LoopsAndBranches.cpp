@@ -3,10 +3,12 @@
 // scf.for and scf.if with tiles. A loop-carried tile lives in two buffers whose addresses trade places every iteration:
 // the body reads the current one and writes the next. Where the next value only needs the element it replaces (an
 // accumulation), one buffer does.
+#include "tenon/compiler/target/cpu/DotPlan.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 #include "tenon/compiler/target/cpu/Nest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -15,6 +17,17 @@ namespace {
 
 bool isTile(Value value) { return llvm::isa<RankedTensorType>(value.getType()); }
 RankedTensorType typeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()); }
+
+/// A reshape sees its operand's buffer as rows without anything between them.
+bool isReshaped(Value tile) {
+  return llvm::any_of(tile.getUsers(), [](Operation *user) { return llvm::isa<tile::ReshapeOp>(user); });
+}
+
+/// Whether a dot that adds to `init` over a loop begins with zeros, and can do so without reading them.
+bool beginsAtZero(Operation *producer, const Isa &isa, Value init) {
+  auto dot = llvm::dyn_cast<tile::DotOp>(producer);
+  return dot && planDot(dot, isa).usesTiles() && (matchPattern(init, m_PosZeroFloat()) || matchPattern(init, m_Zero()));
+}
 
 } // namespace
 
@@ -69,7 +82,7 @@ LogicalResult LoopEmitter::emitFor(scf::ForOp loop) {
     BlockArgument argument;
     Value init, next, result;
     Buffer current, other;
-    bool inPlace = false, copies = false;
+    bool inPlace = false, copies = false, isUnwritten = false;
   };
   std::vector<Carried> tiles, scalars;
   for (auto [argument, init, next, result] :
@@ -82,20 +95,38 @@ LogicalResult LoopEmitter::emitFor(scf::ForOp loop) {
   llvm::DenseSet<Value> taken;
   for (Carried &c : tiles) {
     RankedTensorType type = typeOf(c.argument);
-    c.current = allocate(type.getShape(), type.getElementType());
-    materialize(c.init, c.current);
     Operation *producer = c.next.getDefiningOp();
     bool isReshape = producer && llvm::isa<tile::ReshapeOp>(producer); // it may be its operand's buffer
     bool computedHere = producer && producer->getBlock() == &body && !isReshape && taken.insert(c.next).second &&
                         !llvm::isa<scf::ForOp, scf::IfOp>(producer);
     c.inPlace = computedHere && mayUpdateInPlace(c.argument, c.next, body);
     c.copies = !computedHere;
+    // A dot reads and writes blocks of its sums, whose rows would fall on a few cache sets.
+    bool isPadded = c.inPlace && llvm::isa<tile::DotOp>(producer) && !isReshaped(c.argument) && !isReshaped(c.next) &&
+                    !isReshaped(c.result);
+    c.current = allocate(type.getShape(), type.getElementType(),
+                         isPadded ? operandPadding / byteSize(scratchType(type.getElementType())) : 0);
+    c.isUnwritten = c.inPlace && beginsAtZero(producer, isa_, c.init);
+    if (!c.isUnwritten)
+      materialize(c.init, c.current);
     if (!c.inPlace)
       c.other = allocate(type.getShape(), type.getElementType());
     if (computedHere)
       placement_.forceBuffer(c.next);
   }
   flush();
+  b_.setLoc(location);
+  for (Carried &c : tiles)
+    if (c.isUnwritten) {
+      unwritten_.insert(c.argument);
+      Value isEmpty = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, scalar(loop.getLowerBound()),
+                                               scalar(loop.getUpperBound()));
+      auto branch = b_.create<scf::IfOp>(isEmpty, /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(b_);
+      b_.setInsertionPoint(branch.thenBlock()->getTerminator());
+      materialize(c.init, c.current);
+      flush();
+    }
   b_.setLoc(location);
 
   SmallVector<Value> inits;

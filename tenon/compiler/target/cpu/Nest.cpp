@@ -142,11 +142,20 @@ void Nest::emitDims(size_t position, Coords coords) {
     emitDims(position + 1, coords);
     lanes_ = outerLanes;
   };
+  int64_t part = vectorized ? whole / streamedParts(whole, step) : whole;
   if (whole == step) {
     inner(e_.index(0), step);
   } else {
-    loop(0, whole, step, {}, [&](Value counter, ValueRange) -> SmallVector<Value> {
-      inner(counter, step);
+    loop(0, part, step, {}, [&](Value counter, ValueRange) -> SmallVector<Value> {
+      if (part == whole)
+        inner(counter, step);
+      else
+        loop(0, whole, part, {}, [&](Value start, ValueRange) -> SmallVector<Value> {
+          Value place = b_.create<arith::AddIOp>(start, counter);
+          depths_[place] = levels_.size() - 1;
+          inner(place, step);
+          return {};
+        });
       return {};
     });
   }
@@ -383,8 +392,9 @@ SmallVector<Value> Nest::body(const Coords &coords) {
 /// Tells Prefetch of the innermost loop, if that goes over whole vectors of what is known to be inside.
 void Nest::noteLoop(const Coords &coords) {
   auto loop = llvm::dyn_cast<scf::ForOp>(b_.getInsertionBlock()->getParentOp());
-  if (checked_ || vectorDim_ < 0 || lanes_ != vectorLanes_ || !loop ||
-      loop.getInductionVar() != coords[vectorDim_].base)
+  bool isOutside = levels_.size() == 1; // a first step that stands before the loops: the loop is the kernel's
+  if (checked_ || vectorDim_ < 0 || lanes_ != vectorLanes_ || !loop || isOutside ||
+      depths_.lookup(coords[vectorDim_].base) != levels_.size() - 1)
     return;
   SmallVector<Value> bases;
   for (const Coord &coord : coords)

@@ -102,6 +102,7 @@ private:
   // Streaming.cpp
   bool storesWholeVectors(tile::StoreOp op, unsigned lanes);
   mlir::Value streams();
+  int64_t streamedParts(int64_t extent, int64_t step);
   // Quotients.cpp
   mlir::Value byReciprocal(mlir::arith::DivFOp op, mlir::Value dividend, mlir::Value divisor);
   mlir::Value relaxedByReciprocal(mlir::Value dividend, mlir::Value divisor);

@@ -8,13 +8,14 @@
 //     for j { s += x[i, j] }                 for j { s += x[i, j] }
 //     for j { y[i, j] = x[i, j] / s }   ->   for j { prefetch x[i + 1, j];  y[i, j] = x[i, j] / s }
 //
-// The later loops share the lines of the window evenly, so that memory has something to do in each. Where there are
-// several windows (a layer norm's rows of x and of the residual), only the first lines of each page of them are brought
-// in, and the processor's own prefetching, which begins anew with every page, finds what it needs to go on: a core has
-// 16 lines on their way at most, those that are stored past the cache among them. A window that would push out what is
-// being worked on is left alone. In a kernel with one loop the next window follows at once; there it depends on the
-// processor (Isa::bringsRows) whether its own prefetching, which ends with a page of 4 KiB, is enough. Nothing happens
-// if the guess is wrong, or points past the end: a prefetch never faults.
+// The later loops share the lines of the window evenly, so that memory has something to do in each; where they store
+// nothing (a cross-entropy) and the processor has to be told (Isa::bringsRows), the first loop has its share too. Where
+// there are several windows (a layer norm's rows of x and of the residual), only the first lines of each page of them
+// are brought in, and the processor's own prefetching, which begins anew with every page, finds what it needs to go on:
+// a core has 16 lines on their way at most, those that are stored past the cache among them. A window that would push
+// out what is being worked on is left alone. In a kernel with one loop the next window follows at once; there it
+// depends on the processor whether its own prefetching, which ends with a page of 4 KiB, is enough. Nothing happens if
+// the guess is wrong, or points past the end: a prefetch never faults.
 #include "tenon/compiler/target/cpu/Prefetch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,14 +24,10 @@
 using namespace mlir;
 
 namespace tenon::cpu {
-namespace {
 
-constexpr int64_t lineBytes = 64;
-constexpr int64_t leastBytes = 1 << 10, mostBytes = 256 << 10; ///< of a window
-constexpr int64_t pageBytes = 4096, linesOfPage = 8;           ///< what is brought in of a page where not all is
+constexpr unsigned paceOfLoops = 4; ///< of a loop more
 
-/// How fast an offset changes: 0 not at all, then with the axes of the grid, then with loops from the outermost in.
-unsigned pace(Value offset) {
+unsigned paceOf(Value offset) {
   llvm::SmallVector<Value> work = {offset};
   llvm::SmallPtrSet<Operation *, 8> seen;
   unsigned fastest = 0;
@@ -38,7 +35,7 @@ unsigned pace(Value offset) {
     Value value = work.pop_back_val();
     if (auto argument = llvm::dyn_cast<BlockArgument>(value)) {
       auto loop = llvm::dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-      unsigned depth = 4;
+      unsigned depth = paceOfLoops;
       for (Operation *outer = loop; outer; outer = outer->getParentOp())
         ++depth;
       if (loop && argument == loop.getInductionVar())
@@ -54,12 +51,24 @@ unsigned pace(Value offset) {
   return fastest;
 }
 
-/// The dimension in which the next window lies; -1: none.
-int movingDim(const Prefetch::Window &window) {
+unsigned fastestAxis(func::FuncOp kernel) {
+  unsigned axes = 0;
+  kernel.walk([&](tile::GridOp grid) { axes = grid->getNumResults(); });
+  return axes;
+}
+
+namespace {
+
+constexpr int64_t lineBytes = 64;
+constexpr int64_t leastBytes = 1 << 10, mostBytes = 256 << 10; ///< of a window
+constexpr int64_t pageBytes = 4096, linesOfPage = 8;           ///< what is brought in of a page where not all is
+
+/// The dimension in which the next window lies, if its offset has at least that pace; -1: none.
+int movingDim(tile::LoadOp load, unsigned least = 1) {
   int moving = -1;
-  unsigned fastest = 0;
-  for (auto [d, offset] : llvm::enumerate(window.op().getOffsets()))
-    if (unsigned found = pace(offset); found > fastest) {
+  unsigned fastest = least - 1;
+  for (auto [d, offset] : llvm::enumerate(load.getOffsets()))
+    if (unsigned found = paceOf(offset); found > fastest) {
       fastest = found;
       moving = static_cast<int>(d);
     }
@@ -67,17 +76,28 @@ int movingDim(const Prefetch::Window &window) {
 }
 
 /// Lines from `first` bytes on into the row of the next window in which a loop's body is, `lines` an iteration.
-/// `onlyHeads`: one of the first of the page that they are in.
+/// `onlyHeads`: one of the first of the page that they are in. `ahead`: how far the window moves.
 struct Share {
   int64_t first, lines;
   bool onlyHeads;
+  int64_t ahead;
 };
+
+/// Extents along `moving` to what a loop brings in: the next window, or, where the same loop will read it (`alone`),
+/// rows that begin a page further on. The first rows of a window that is not the first would come too late otherwise,
+/// and those past the last one for nothing.
+int64_t aheadIn(const Prefetch::Window &window, int moving, int vectorDim, bool alone) {
+  int64_t extent = window.type().getDimSize(moving);
+  if (!alone || moving == vectorDim)
+    return extent;
+  int64_t rowBytes = window.type().getDimSize(vectorDim) * window.elementBytes;
+  return std::min(extent, (pageBytes + rowBytes - 1) / rowBytes);
+}
 
 void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<Value> coords, int vectorDim,
               int moving, int64_t step, const Share &share) {
   auto constant = [&](int64_t value) -> Value { return b.create<arith::ConstantIndexOp>(value); };
   auto add = [&](Value x, Value y) -> Value { return x ? b.create<arith::AddIOp>(x, y).getResult() : y; };
-  ArrayRef<int64_t> shape = window.type().getShape();
   Value offset;
   for (auto [d, begin] : llvm::enumerate(window.offsets)) {
     Value at = begin;
@@ -85,7 +105,7 @@ void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<
     if (dim != vectorDim)
       at = add(at, coords[d]);
     if (dim == moving)
-      at = add(at, constant(shape[d]));
+      at = add(at, constant(share.ahead));
     offset = add(offset, dim == window.unitStride ? at : b.create<arith::MulIOp>(at, window.strides[d]).getResult());
   }
   Value bytes = b.create<arith::MulIOp>(offset, constant(window.elementBytes));
@@ -114,6 +134,8 @@ void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<
 
 } // namespace
 
+int dimMovedByLoop(tile::LoadOp load) { return movingDim(load, paceOfLoops + 1); }
+
 void Prefetch::beginNest(Block *block, ArrayRef<int64_t> shape, int vectorDim, int64_t step) {
   current_ = block;
   Nest nest;
@@ -135,12 +157,16 @@ bool Prefetch::isShared(llvm::ArrayRef<Nest> nests) {
     areRead |= loads.size() > 1 && !nest.loops.empty();
     for (const Window &window : nest.windows) {
       int64_t bytes = window.type().getNumElements() * window.elementBytes;
-      if (movingDim(window) >= 0 && window.unitStride == nest.vectorDim &&
+      if (movingDim(window.op()) >= 0 && window.unitStride == nest.vectorDim &&
           window.type().getShape() == ArrayRef(nest.shape) && bytes >= leastBytes && bytes <= mostBytes)
         loads.insert(window.load);
     }
   }
   return areRead;
+}
+
+bool Prefetch::storesSomething(const Nest *nest) {
+  return llvm::any_of(nest->loops, [](const Loop &loop) { return !loop.body->getOps<LLVM::StoreOp>().empty(); });
 }
 
 void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
@@ -151,7 +177,7 @@ void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
     for (const auto &[number, nest] : llvm::enumerate(nests))
       for (const Window &window : nest.windows) {
         RankedTensorType type = window.type();
-        int moving = movingDim(window);
+        int moving = movingDim(window.op());
         if (!seen.insert(window.load).second || moving < 0 || nest.vectorDim < 0 ||
             window.unitStride != nest.vectorDim || type.getShape() != ArrayRef(nest.shape) || lineBytes % nest.step != 0)
           continue;
@@ -162,8 +188,9 @@ void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
           if (other.shape == nest.shape && other.vectorDim == nest.vectorDim && lineBytes % other.step == 0 &&
               !other.loops.empty())
             later.push_back(&other);
-        if (later.empty() && always && !nest.loops.empty())
-          later.push_back(&nest);
+        bool isAlone = later.empty();
+        if (always && !nest.loops.empty() && llvm::none_of(later, storesSomething))
+          later.insert(later.begin(), &nest);
         if (later.empty() || allBytes < leastBytes || allBytes > mostBytes)
           continue;
         // Loops may differ in what they do at once: one that only reduces has longer vectors.
@@ -172,16 +199,20 @@ void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
           mostIterations = std::max(mostIterations, extent / other->step);
         if (mostIterations == 0)
           continue;
+        int64_t ahead = aheadIn(window, moving, nest.vectorDim, isAlone);
         auto sharers = std::clamp<int64_t>(lines / mostIterations, 1, static_cast<int64_t>(later.size()));
         for (int64_t i = 0; i < sharers; ++i) {
           const Nest &sharer = *later[(turn + i) % later.size()];
           int64_t iterations = std::max<int64_t>(1, extent / sharer.step);
           int64_t each = std::max<int64_t>(1, lines / (sharers * iterations));
           for (const Loop &loop : sharer.loops) {
-            b.setInsertionPointToStart(loop.body);
+            if (Operation *place = loop.coords[nest.vectorDim].getDefiningOp())
+              b.setInsertionPointAfter(place);
+            else
+              b.setInsertionPointToStart(loop.body);
             b.setLoc(window.load->getLoc());
             prefetch(b, window, loop.coords, nest.vectorDim, moving, sharer.step,
-                     {i * (lines / sharers) * lineBytes, each, onlyHeads});
+                     {i * (lines / sharers) * lineBytes, each, onlyHeads, ahead});
           }
         }
         turn += static_cast<size_t>(sharers);

@@ -3,11 +3,19 @@
 
 #include "tenon/compiler/dialect/TileDialect.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tenon::cpu {
+
+/// The dimension in which the window that the next iteration of a loop reads lies, one extent further; -1: none does.
+int dimMovedByLoop(tile::LoadOp load);
+/// How fast an offset changes: 0 not at all, then with the axes of the grid, then with loops from the outermost in.
+unsigned paceOf(mlir::Value offset);
+/// The pace of the axis of the grid along which the next instance lies; 0: there is no grid.
+unsigned fastestAxis(mlir::func::FuncOp kernel);
 
 /// What the next program instance (or the next iteration of a loop) reads is brought in while this one still works on
 /// what it has: see Prefetch.cpp.
@@ -47,6 +55,7 @@ private:
   };
 
   static bool isShared(llvm::ArrayRef<Nest> nests);
+  static bool storesSomething(const Nest *nest);
 
   mlir::Block *current_ = nullptr;
   llvm::MapVector<mlir::Block *, std::vector<Nest>> nests_; ///< in the order of the program

@@ -110,15 +110,15 @@ Value oneByOne(Builder &b, const Draw &draw, Value counter) {
   return b.create<arith::TruncIOp>(typeLike(word, b.getIntegerType(draw.bits())), word);
 }
 
-Value iota(Builder &b, unsigned lanes) {
-  SmallVector<int64_t> values(lanes);
-  std::iota(values.begin(), values.end(), 0);
-  return b.create<arith::ConstantOp>(
-      DenseElementsAttr::get(VectorType::get({lanes}, b.getI64Type()), ArrayRef<int64_t>(values)));
+Value constantVector(Builder &b, ArrayRef<int64_t> values) {
+  auto type = VectorType::get({static_cast<int64_t>(values.size())}, b.getI64Type());
+  return b.create<arith::ConstantOp>(DenseElementsAttr::get(type, values));
 }
 
 Value plusIota(Builder &b, Value first, unsigned lanes) {
-  return b.create<arith::AddIOp>(splatTo(b, first, lanes), iota(b, lanes));
+  SmallVector<int64_t> values(lanes);
+  std::iota(values.begin(), values.end(), 0);
+  return b.create<arith::AddIOp>(splatTo(b, first, lanes), constantVector(b, values));
 }
 
 /// Whether `lanes` counters from `first` on are whole blocks whose numbers have one upper half.
@@ -133,26 +133,36 @@ Value areWholeBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes) 
   return b.create<arith::AndIOp>(inStep, stays);
 }
 
-/// `lanes` counters from `first` on, of which the above holds.
-Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes) {
+/// `lanes` counters from `first` on, of which the above holds. The even lanes of a register of `registerBytes` have the
+/// first half of its blocks, the odd ones the second, so that the four words of a block come together within 16 bytes:
+///
+///     blocks    0    4    1    5   ...
+///     pairs     ab0  ab4  ab1  ab5 ...,  cd0 cd4 cd1 cd5 ...
+///     even      ab0  cd0  ab1  cd1 ...       odd   ab4 cd4 ab5 cd5 ...
+Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes, unsigned registerBytes) {
   Value block = b.create<arith::ShRUIOp>(first, constantBits(b, b.getI64Type(), draw.shift()));
-  unsigned blocks = lanes / draw.sharers;
-  Value numbers = plusIota(b, block, blocks);
+  unsigned blocks = lanes / draw.sharers, group = std::clamp(registerBytes / 8, 1u, blocks);
+  SmallVector<int64_t> order;
+  SmallVector<int32_t> joined;
+  for (unsigned begin = 0; begin < blocks; begin += group) {
+    for (unsigned i = 0; i < group; ++i)
+      order.push_back(begin + i / 2 + i % 2 * ((group + 1) / 2));
+    for (unsigned odd : {0, 1})
+      for (unsigned i = odd; i < group; i += 2)
+        joined.append({static_cast<int32_t>(begin + i), static_cast<int32_t>(blocks + begin + i)});
+  }
+  Value numbers = b.create<arith::AddIOp>(splatTo(b, block, blocks), constantVector(b, order));
   std::array<Value, 4> words =
       philox(b, draw, numbers, b.create<arith::ShRUIOp>(block, constantBits(b, b.getI64Type(), 32)));
-  auto pair = [&](Value lower, Value upper) -> Value { // the lower halves of both
-    auto words = VectorType::get({2 * blocks}, b.getI32Type());
-    SmallVector<int32_t> taken;
-    for (unsigned i = 0; i < blocks; ++i)
-      taken.append({static_cast<int32_t>(2 * i), static_cast<int32_t>(2 * (blocks + i))});
-    Value both = b.create<LLVM::ShuffleVectorOp>(b.create<LLVM::BitcastOp>(words, lower),
-                                                 b.create<LLVM::BitcastOp>(words, upper), taken);
-    return b.create<LLVM::BitcastOp>(numbers.getType(), both);
+  // The lower halves of both. The exchanged second word is there already: the last round made the first one of it.
+  // By masks: LLVM moves shuffles past each other until there are more of them.
+  auto pair = [&](Value lower, Value upper) -> Value {
+    Type type = lower.getType();
+    Value low = b.create<arith::AndIOp>(lower, constantBits(b, type, 0xffffffff));
+    Value high = b.create<arith::AndIOp>(swapHalves(b, upper), constantBits(b, type, ~0xffffffffLL));
+    return b.create<arith::OrIOp>(low, high);
   };
-  SmallVector<int32_t> interleaved;
-  for (unsigned i = 0; i < blocks; ++i)
-    interleaved.append({static_cast<int32_t>(i), static_cast<int32_t>(blocks + i)});
-  Value pairs = b.create<LLVM::ShuffleVectorOp>(pair(words[0], words[1]), pair(words[2], words[3]), interleaved);
+  Value pairs = b.create<LLVM::ShuffleVectorOp>(pair(words[0], words[1]), pair(words[2], words[3]), joined);
   return b.create<LLVM::BitcastOp>(VectorType::get({lanes}, b.getIntegerType(draw.bits())), pairs);
 }
 
@@ -215,7 +225,7 @@ Value Nest::randomBits(tile::RandomBitsOp op, const Coords &coords) {
   auto branch = b_.create<scf::IfOp>(TypeRange{type}, inStep, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToEnd(branch.thenBlock());
-  b_.create<scf::YieldOp>(ValueRange{inBlocks(b_, draw, first, lanes)});
+  b_.create<scf::YieldOp>(ValueRange{inBlocks(b_, draw, first, lanes, e_.isa().vectorBytes)});
   b_.setInsertionPointToEnd(branch.elseBlock());
   b_.create<scf::YieldOp>(ValueRange{oneByOne(b_, draw, plusIota(b_, first, lanes))});
   return branch.getResult(0);

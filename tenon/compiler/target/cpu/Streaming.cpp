@@ -10,6 +10,12 @@
 //
 //     scf.if %inside { scf.if %streams { stores past the cache } else { plain stores } } else { checked, plain stores }
 //
+// A processor writes and reads pages of memory, and prefetches within one: where it gains by it (Isa::streamsPages), a
+// streaming loop along a row of several pages goes over up to four of them at once.
+//
+//     for j = 0 to 4096 step 32            ->   for j = 0 to 1024 step 32 { for p = 0 to 4096 step 1024 { ... p + j ...
+//     } }
+//
 // Such stores may become visible late: tenon_run ends with a fence (Entry.cpp).
 #include "tenon/compiler/target/cpu/Nest.h"
 
@@ -63,6 +69,21 @@ Value Nest::streams() {
   low = b_.create<arith::AndIOp>(low, constantBits(b_, i64, e_.isa().vectorBytes - 1));
   Value aligned = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, low, constantBits(b_, i64, 0));
   return b_.create<arith::AndIOp>(aligned, large);
+}
+
+/// Into how many parts of whole pages a loop along `extent` is cut that the streaming twin goes over at once; 1: it is
+/// not.
+int64_t Nest::streamedParts(int64_t extent, int64_t step) {
+  constexpr int64_t pageBytes = 4096, mostParts = 4;
+  if (!streaming_ || !e_.isa().streamsPages || group_.reduceDim >= 0)
+    return 1;
+  int64_t parts = mostParts;
+  for (const NestRoot &root : group_.roots)
+    if (auto store = llvm::dyn_cast_if_present<tile::StoreOp>(root.op))
+      parts = std::min(parts, extent * byteSize(memoryType(e_.view(store.getView()).element)) / pageBytes);
+  while (parts > 1 && extent % (parts * step) != 0)
+    --parts;
+  return std::max<int64_t>(parts, 1);
 }
 
 } // namespace tenon::cpu

@@ -30,9 +30,10 @@ constexpr int64_t mostStages = 8;
 /// Buffers of copies that threads make.
 constexpr int64_t usualStages = 3;
 
-/// Accumulators of a thread. A warpgroup alone with its tile has nobody to share its operands with, and gains more from a
-/// larger tile than registers are worth to its epilogue.
-constexpr int64_t accumulatorsTogether = 128, accumulatorsInTurns = 192;
+/// Accumulators of a thread: of each dot, of all dots of a kernel if that is what they come to, and of a dot of a
+/// warpgroup alone with its tile. That one has nobody to share its operands with, and gains more from a larger tile
+/// than registers are worth to its epilogue.
+constexpr int64_t accumulatorsOfOneDot = 128, accumulatorsOfAllDots = 160, accumulatorsInTurns = 192;
 
 int architectureNumber(const std::string &architecture) {
   return architecture.size() >= 5 ? std::stoi(architecture.substr(3, 2)) : 0;
@@ -120,13 +121,27 @@ BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
   return block;
 }
 
+namespace {
+
+/// More than usual where there is nothing else to multiply: two warpgroups move fewer bytes for 256 x 160 than for 128
+/// x 256.
+int64_t mostAccumulators(func::FuncOp kernel, const BlockShape &block) {
+  if (block.teams > 1)
+    return accumulatorsInTurns;
+  int64_t all = 0;
+  kernel.walk([&](tile::DotOp dot) { all += dot.getType().getNumElements() / block.threads; });
+  return all <= accumulatorsOfAllDots ? accumulatorsOfAllDots : accumulatorsOfOneDot;
+}
+
+} // namespace
+
 LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block, const Steps &steps) {
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
   pm.addNestedPass<func::FuncOp>(createRelaxPrecisionPass());
-  pm.addNestedPass<func::FuncOp>(createChooseInstructionsPass(
-      {block.hasWarpgroups && steps.warpgroups, block.threads / 32, steps.bulkStores,
-       block.teams > 1 ? accumulatorsInTurns : accumulatorsTogether}));
+  pm.addNestedPass<func::FuncOp>(
+      createChooseInstructionsPass({block.hasWarpgroups && steps.warpgroups, block.threads / 32, steps.bulkStores,
+                                    mostAccumulators(lower::kernelOf(module), block), steps.operandsAhead}));
   pm.addNestedPass<func::FuncOp>(createChooseLayoutsPass({block.threads / 32, block.cluster, steps.groupExchange}));
   pm.addNestedPass<func::FuncOp>(createRecomputePass());
   if (steps.earlyLoads)
@@ -229,7 +244,8 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
       }
       // Registers are what would keep a second block away.
       if (emitter.isPersistent() && options.threads * options.teams == warpgroup && options.blocks == 1 &&
-          emitter.accumulators() >= accumulatorsOfOneBlock && blocksWith(emitter.sharedBytes(), architecture) >= 2) {
+          (emitter.accumulators() >= accumulatorsOfOneBlock || emitter.buffersOperands()) &&
+          blocksWith(emitter.sharedBytes(), architecture) >= 2) {
         options.blocks = 2;
         continue;
       }
@@ -238,9 +254,15 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
     // What shared memory is used for besides exchanges can be had with less of it.
     if (options.steps.slices != lowering.steps.slices)
       options.steps.slices = lowering.steps.slices;
-    else if (options.stages > 1)
+    else if (options.stages > (emitter.buffersOperands() ? 2 : 1))
       --options.stages;
-    else if (options.keepOperands)
+    else if (emitter.buffersOperands()) {
+      options.bufferOperands = false;
+      options.stages = stages;
+    } else if (dropSlotReads(kernel)) {
+      options.bufferOperands = true;
+      options.stages = stages;
+    } else if (options.keepOperands)
       options.keepOperands = false;
     else
       throw Error("kernel " + kernel.getName().str() + " needs " + std::to_string(emitter.sharedBytes()) +

@@ -4,6 +4,7 @@
 #include "tenon/compiler/math/MlirArithmetic.h"
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
 #include "tenon/compiler/target/nvidia/ptx/GpuFunctions.h"
+#include "tenon/compiler/target/nvidia/ptx/NarrowIntegers.h"
 #include "tenon/compiler/target/nvidia/ptx/PtxBuilder.h"
 #include "tenon/compiler/target/nvidia/ptx/ThreadsToLlvm.h"
 #include "tenon/compiler/transform/EraseDead.h"
@@ -299,6 +300,7 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
       }
     });
     shareReciprocals(getOperation());
+    widenConvertedIntegers(getOperation());
     getOperation()->walk([&](Operation *op) {
       if (isOpTriviallyDead(op)) {
         op->erase();

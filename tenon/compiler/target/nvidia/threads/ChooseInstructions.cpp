@@ -9,10 +9,17 @@
 //     tile.store %d, %y[%i, %j]                  tile.store %d, %y[%i, %j] {nvidia.bulk}
 //
 // A dot may have it when its sizes fit and each operand is a load that the accelerator can make, one that threads can
-// make an iteration ahead (Ahead.cpp; for rows that begin where the accelerator cannot), or a tile that is computed (and
-// written to shared memory by the threads). A load may when the view's facts suffice, only such dots
-// read it, nothing in the kernel writes its memory, and another warp can know its address: what that depends on is
-// scalars all the way. Dots and loads need each other, so candidates are struck out until nothing changes.
+// make an iteration ahead (Ahead.cpp; for rows that begin where the accelerator cannot), or a tile that is computed
+// (and written to shared memory by the threads). A load may when the view's facts suffice, only such dots read it,
+// nothing in the kernel writes its memory, and another warp can know its address: what that depends on is scalars all
+// the way. Dots and loads need each other, so candidates are struck out until nothing changes.
+//
+// What the operands of such dots are computed from, in their loop, is brought by the accelerator as well, iterations
+// ahead; the threads read it where it arrives:
+//
+//     %w = tile.load %q[%k, %j] ...              %w = tile.load %q[%k, %j] {nvidia.bulk, nvidia.read} ...
+//     %b = arith.sitofp %w ...             ->    %b = arith.sitofp %w ...
+//     %d = tile.dot %a, %b, %c                   %d = tile.dot %a, %b, %c {nvidia.warpgroup}
 #include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 
 #include "tenon/compiler/lower/Elements.h"
@@ -22,6 +29,7 @@
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -89,16 +97,28 @@ bool mayBeRead(func::FuncOp kernel, Value view) {
   return read;
 }
 
-/// Why the accelerator cannot make a load whose dots are these; "" when it can.
-std::string refuseLoad(tile::LoadOp load, ArrayRef<DotUse> uses, Operation *other) {
-  if (other)
-    return "its tile is also an operand of " + other->getName().getStringRef().str();
+/// Why the accelerator cannot make a load, whoever reads it; "" when it can.
+std::string refuseTransfer(tile::LoadOp load) {
   if (!isZeroPadding(load.getPadding()))
     return "a transfer can pad with zero only";
   if (std::string reason = refuseView(load.getView()); !reason.empty())
     return reason;
   if (!beginsAligned(load.getView(), load.getOffsets()))
     return "the tile is not known to begin at a multiple of 16 bytes of its rows";
+  for (auto [d, size] : llvm::enumerate(shapeOf(load)))
+    if (static_cast<int64_t>(d) != *contiguousDim(load.getView()) && size > largestBox)
+      return "the tile has more than " + std::to_string(largestBox) + " rows";
+  if (mayBeWritten(load->getParentOfType<func::FuncOp>(), load.getView()))
+    return "the kernel writes memory that may be the same";
+  return producerSlice(load).refusal;
+}
+
+/// Why the accelerator cannot make a load whose dots are these; "" when it can.
+std::string refuseLoad(tile::LoadOp load, ArrayRef<DotUse> uses, Operation *other) {
+  if (other)
+    return "its tile is also an operand of " + other->getName().getStringRef().str();
+  if (std::string reason = refuseTransfer(load); !reason.empty())
+    return reason;
   int64_t contiguous = *contiguousDim(load.getView()), bytes = elementBytes(load);
   bool alongK = false;
   for (const DotUse &use : uses) {
@@ -108,14 +128,40 @@ std::string refuseLoad(tile::LoadOp load, ArrayRef<DotUse> uses, Operation *othe
     if (!use.isK(contiguous) && bytes != 2)
       return "the instruction transposes 16-bit operands only, and memory is not contiguous along K";
   }
-  for (auto [d, size] : llvm::enumerate(shapeOf(load)))
-    if (static_cast<int64_t>(d) != contiguous && size > largestBox)
-      return "the tile has more than " + std::to_string(largestBox) + " rows";
   if (!panelBytes(shapeOf(load)[contiguous] * bytes, !alongK))
     return "the tile's rows are no multiple of 32 bytes";
-  if (mayBeWritten(load->getParentOfType<func::FuncOp>(), load.getView()))
-    return "the kernel writes memory that may be the same";
-  return producerSlice(load).refusal;
+  return "";
+}
+
+/// Whether the accelerator can bring a tile to where threads read it: one dimension of rows and one of columns.
+bool mayBeReadInSlot(tile::LoadOp load) {
+  if (!refuseTransfer(load).empty())
+    return false;
+  int64_t contiguous = *contiguousDim(load.getView()), rowDims = 0;
+  for (auto [d, size] : llvm::enumerate(shapeOf(load)))
+    rowDims += static_cast<int64_t>(d) != contiguous && size > 1;
+  return rowDims <= 1 && readTile(load).panel;
+}
+
+/// The loads of a dot's iteration that its operands are computed from.
+SmallVector<tile::LoadOp> loadsComputedWith(tile::DotOp dot) {
+  SmallVector<tile::LoadOp> loads;
+  llvm::SetVector<Operation *> open;
+  auto need = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (Operation *here = op ? dot->getBlock()->findAncestorOpInBlock(*op) : nullptr)
+      open.insert(here);
+  };
+  for (Value operand : {Value(dot.getA()), Value(dot.getB())})
+    if (!traceToLoad(operand))
+      need(operand);
+  for (size_t i = 0; i < open.size(); ++i) {
+    if (auto load = llvm::dyn_cast<tile::LoadOp>(open[i]))
+      loads.push_back(load);
+    else
+      open[i]->walk([&](Operation *inside) { llvm::for_each(inside->getOperands(), need); });
+  }
+  return loads;
 }
 
 /// Why a dot cannot run on warpgroups, as far as it itself is concerned; "" when it can.
@@ -234,19 +280,21 @@ struct ChooseInstructions : PassWrapper<ChooseInstructions, OperationPass<func::
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChooseInstructions)
   ChooseInstructions(const InstructionOptions &options) {
     warps = options.warps, hasWarpgroups = options.hasWarpgroups, bulkStores = options.bulkStores;
-    mostAccumulators = options.mostAccumulators;
+    mostAccumulators = options.mostAccumulators, operandsAhead = options.operandsAhead;
   }
   ChooseInstructions(const ChooseInstructions &other) : PassWrapper(other) {}
   StringRef getArgument() const override { return "tenon-nvidia-choose-instructions"; }
   StringRef getDescription() const override { return "Decide which dots run on warpgroups and which loads are bulk copies"; }
   void runOnOperation() override {
-    chooseInstructions(getOperation(), {hasWarpgroups, warps, bulkStores, mostAccumulators});
+    chooseInstructions(getOperation(), {hasWarpgroups, warps, bulkStores, mostAccumulators, operandsAhead});
   }
 
   Option<bool> hasWarpgroups{*this, "warpgroups", llvm::cl::desc("sm_90a"), llvm::cl::init(true)};
   Option<int64_t> warps{*this, "warps", llvm::cl::desc("that hold tiles"), llvm::cl::init(4)};
   Option<bool> bulkStores{*this, "bulk-stores", llvm::cl::desc("stores too"), llvm::cl::init(true)};
   Option<int64_t> mostAccumulators{*this, "most-accumulators", llvm::cl::desc("of a thread"), llvm::cl::init(128)};
+  Option<bool> operandsAhead{*this, "operands-ahead", llvm::cl::desc("what operands are computed from is loaded ahead"),
+                             llvm::cl::init(true)};
 };
 
 } // namespace
@@ -270,6 +318,23 @@ int64_t storedPanelBytes(int64_t contiguousBytes, int64_t elements) {
     if (pieces % some == 0)
       return 16 * some;
   return contiguousBytes;
+}
+
+OperandTile readTile(tile::LoadOp load) {
+  int64_t columns = shapeOf(load)[*contiguousDim(load.getView())], rows = load.getType().getNumElements() / columns;
+  int64_t bytes = elementBytes(load), rowBytes = columns * bytes, panel = panelBytes(rowBytes, /*padded=*/false);
+  if ((rows == 1 || !panel) && columns <= largestBox)
+    panel = rowBytes % 16 ? 0 : rowBytes;
+  if (!panel)
+    return {};
+  OperandTile tile = planPanelTile(rows, columns, bytes, panel);
+  if (rows == 1) { // as the row is, in one box
+    if (tile.panels() > 1)
+      return {};
+    tile.paddedRows = 1;
+    tile.swizzleMask = 0;
+  }
+  return tile;
 }
 
 std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps) {
@@ -402,6 +467,31 @@ bool isSpecialised(func::FuncOp kernel) {
   return found;
 }
 
+bool dropSlotReads(func::FuncOp kernel) {
+  SmallVector<tile::LoadOp> loads;
+  SmallVector<tile::StoreOp> stores;
+  bool staysSpecialised = false, hasStaged = false;
+  kernel.walk([&](Operation *op) {
+    if (op->hasAttr(readAttr))
+      loads.push_back(llvm::cast<tile::LoadOp>(op));
+    else if (auto store = llvm::dyn_cast<tile::StoreOp>(op))
+      stores.push_back(store);
+    else
+      staysSpecialised |= op->hasAttr(bulkAttr);
+    hasStaged |= op->hasAttr(stagedAttr);
+  });
+  if (loads.empty() || (!staysSpecialised && hasStaged)) // whose layouts are those of staged scatters
+    return false;
+  for (tile::LoadOp load : loads) {
+    load->removeAttr(readAttr);
+    load->removeAttr(bulkAttr);
+  }
+  if (!staysSpecialised)
+    for (tile::StoreOp store : stores)
+      store->removeAttr(bulkAttr);
+  return true;
+}
+
 void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) {
   if (!options.hasWarpgroups)
     return;
@@ -449,6 +539,14 @@ void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) 
         any |= isBulk;
       }
   }
+  for (tile::DotOp dot : dots)
+    if (options.operandsAhead && dot->hasAttr(warpgroupAttr) && llvm::isa<scf::ForOp>(dot->getParentOp()))
+      for (tile::LoadOp load : loadsComputedWith(dot))
+        if (!load->hasAttr(bulkAttr) && !load->hasAttr(aheadAttr) && mayBeReadInSlot(load)) {
+          load->setAttr(bulkAttr, b.getUnitAttr());
+          load->setAttr(readAttr, b.getUnitAttr());
+          any = true;
+        }
   if (any && options.bulkStores)
     kernel.walk([&](Operation *op) {
       if (auto store = llvm::dyn_cast<tile::StoreOp>(op); store && mayStore(store))

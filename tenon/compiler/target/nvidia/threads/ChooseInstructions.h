@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tenon/compiler/dialect/TileDialect.h"
+#include "tenon/compiler/target/nvidia/threads/DotPlan.h"
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,6 +21,9 @@ inline constexpr llvm::StringLiteral warpgroupAttr = "nvidia.warpgroup";
 inline constexpr llvm::StringLiteral notWarpgroupAttr = "nvidia.not_warpgroup";
 /// On a tile.load or tile.store (unit): made by the tensor memory accelerator.
 inline constexpr llvm::StringLiteral bulkAttr = "nvidia.bulk";
+/// On such a tile.load (unit): the threads read it where it arrives, into their registers (SlotReads.cpp). Otherwise
+/// dots do.
+inline constexpr llvm::StringLiteral readAttr = "nvidia.read";
 
 /// On a tile.scatter (unit): whole pieces of 16 bytes, written through the memory that bulk stores go through.
 inline constexpr llvm::StringLiteral stagedAttr = "nvidia.staged";
@@ -52,9 +56,15 @@ std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps);
 int64_t panelBytes(int64_t contiguousBytes, bool padded);
 /// The same for rows that are stored: also where they are an odd number of 16 bytes. `elements`: of the row.
 int64_t storedPanelBytes(int64_t contiguousBytes, int64_t elements);
+/// How a load's tile lies in a slot where threads read it: in panels as above, or in one that has whole rows. No panel:
+/// it cannot be there.
+OperandTile readTile(tile::LoadOp load);
 
 /// Sets the attributes. Whole kernels or nothing: a kernel without a dot on warpgroups has no role to give away.
 void chooseInstructions(mlir::func::FuncOp kernel, const InstructionOptions &options);
+
+/// Makes loads of what threads read in slots ordinary ones again; whether there were any for which that can be done.
+bool dropSlotReads(mlir::func::FuncOp kernel);
 
 /// Whether chooseInstructions found transfers for a warp of their own.
 bool isSpecialised(mlir::func::FuncOp kernel);

@@ -84,6 +84,9 @@ private:
         ++wish.votes[*contiguous];
         int64_t width = widthOf(op, tile);
         int64_t aligned = accessWidth(view, op.getOffsets(), shapeOf(tile), divisibility_).elements;
+        if (op->hasAttr(
+                readAttr)) // of the operand that is made of it, of 16 bits mostly, a thread writes 16 bytes at once
+          width = aligned = std::min<int64_t>(width, 8);
         wish.vector = std::max(wish.vector, width);
         wish.aligned = std::max(wish.aligned, aligned);
         wish.singly |= width == 1;

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -48,11 +49,15 @@ int64_t Divisibility::compute(Value index) {
       .Case<arith::AddIOp, arith::SubIOp, arith::MaxSIOp, arith::MinSIOp>(
           [&](auto op) { return smaller(op.getLhs(), op.getRhs()); })
       .Case<arith::MulIOp>([&](auto op) { return std::min(of(op.getLhs()) * of(op.getRhs()), most); })
+      .Case<tile::DivOp>([&](auto op) -> int64_t { // without a remainder
+        APInt by;
+        bool isKnown = matchPattern(op.getRhs(), m_ConstantInt(&by)) && by.isPowerOf2();
+        return isKnown ? std::max<int64_t>(of(op.getLhs()) / by.getSExtValue(), 1) : 1;
+      })
       .Case<arith::SelectOp>([&](auto op) { return smaller(op.getTrueValue(), op.getFalseValue()); })
       .Case<tile::SizeOp>([&](auto op) { return alignmentOf(op.getView()).sizes[op.getDim()]; })
-      .Case<tile::CastOp>([&](auto op) {
-        return llvm::isa<IntegerType, IndexType>(op.getValue().getType()) ? of(op.getValue()) : 1;
-      })
+      .Case<tile::CastOp>(
+          [&](auto op) { return llvm::isa<IntegerType, IndexType>(op.getValue().getType()) ? of(op.getValue()) : 1; })
       .Case<arith::IndexCastOp>([&](auto op) { return of(op.getIn()); })
       .Default([](Operation *) { return 1; });
 }

@@ -58,6 +58,8 @@ ThreadEmitter::StagedOperand ThreadEmitter::operandOf(Value value, const DotPlan
   }
   if (auto kept = keptOperands_.find(operandKey(value, plan, kDim)); kept != keptOperands_.end())
     return kept->second;
+  if (std::optional<StagedOperand> buffered = bufferedOperand(value, plan, kDim))
+    return *buffered;
   return stageOperand(value, plan, kDim);
 }
 
@@ -77,33 +79,45 @@ void ThreadEmitter::keepOperands(scf::ForOp loop, SmallVectorImpl<OperandKey> &k
   });
 }
 
-ThreadEmitter::StagedOperand ThreadEmitter::stageOperand(Value value, const DotPlan &plan, int64_t kDim) {
+ThreadEmitter::StagedOperand ThreadEmitter::planStaged(Value value, const DotPlan &plan, int64_t kDim) {
   const Distribution &matrix = distribution(value);
-  Type element = kDim == 1 ? plan.stagedA : plan.stagedB;
   StagedOperand operand;
   operand.alongK = plan.mustRunAlongK() || matrix.consecutive(kDim) >= matrix.consecutive(1 - kDim);
   int64_t columnDim = operand.alongK ? kDim : 1 - kDim, rowDim = 1 - columnDim;
-  OperandTile &tile = operand.tile;
   int64_t rowsInMemory = matrix.shape()[rowDim], columnsInMemory = matrix.shape()[columnDim];
-  tile = plan.warpgroup
-             ? planPanelTile(rowsInMemory, columnsInMemory, plan.elementBytes,
-                             panelBytes(columnsInMemory * plan.elementBytes, /*padded=*/!operand.alongK))
-             : planOperandTile(rowsInMemory, columnsInMemory, plan.elementBytes, operandMultiple(plan, rowDim == kDim),
-                               operandMultiple(plan, columnDim == kDim), useOf(plan, operand.alongK));
+  operand.tile =
+      plan.warpgroup
+          ? planPanelTile(rowsInMemory, columnsInMemory, plan.elementBytes,
+                          panelBytes(columnsInMemory * plan.elementBytes, /*padded=*/!operand.alongK))
+          : planOperandTile(rowsInMemory, columnsInMemory, plan.elementBytes, operandMultiple(plan, rowDim == kDim),
+                            operandMultiple(plan, columnDim == kDim), useOf(plan, operand.alongK));
+  return operand;
+}
+
+ThreadEmitter::StagedOperand ThreadEmitter::stageOperand(Value value, const DotPlan &plan, int64_t kDim) {
+  StagedOperand operand = planStaged(value, plan, kDim);
+  const OperandTile &tile = operand.tile;
   int64_t begin = allocateShared(tile.bytes(), tile.panel ? panelAlignment : 16);
   operand.window = {begin, begin + tile.bytes()};
   operand.at = i32(begin);
   operand.group = newGroup();
   int group = newGroup();
-
-  if (plan.mustRunAlongK() && matrix.consecutive(rowDim) > matrix.consecutive(columnDim))
-    remark(value.getLoc(), "operand of a dot is transposed on its way to shared memory, element by element: its memory "
-                           "is not contiguous along K, and only 16-bit elements are transposed by the instruction");
-  writeMatrix(value, element, tile, begin, rowDim, columnDim, operand.window, group);
+  writeOperand(value, operand, plan, kDim, begin, group);
   zeroPadding(tile, begin, operand.window, group);
   if (plan.warpgroup)
     b_.create<FenceOp>(FenceKind::proxy_async); // the instruction reads past what threads see
   return operand;
+}
+
+void ThreadEmitter::writeOperand(Value value, const StagedOperand &operand, const DotPlan &plan, int64_t kDim,
+                                 int64_t begin, int group, Value slot) {
+  const Distribution &matrix = distribution(value);
+  int64_t columnDim = operand.alongK ? kDim : 1 - kDim, rowDim = 1 - columnDim;
+  if (plan.mustRunAlongK() && matrix.consecutive(rowDim) > matrix.consecutive(columnDim))
+    remark(value.getLoc(), "operand of a dot is transposed on its way to shared memory, element by element: its memory "
+                           "is not contiguous along K, and only 16-bit elements are transposed by the instruction");
+  writeMatrix(value, kDim == 1 ? plan.stagedA : plan.stagedB, operand.tile, begin, rowDim, columnDim, operand.window,
+              group, {}, slot);
 }
 
 } // namespace tenon::nvidia

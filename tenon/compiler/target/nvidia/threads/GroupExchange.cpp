@@ -33,7 +33,8 @@ void ThreadEmitter::planGroupExchanges() {
   kernel_.walk([&](ConvertOp op) {
     const Distribution &from = distribution(op.getValue()), &to = distribution(op);
     std::optional<LoadedOperand> loaded = traceToLoad(op.getValue());
-    if (!isInEachGroup(from) || sameThreads(from, to) || (loaded && loaded->load->hasAttr(bulkAttr)))
+    bool isInSlot = loaded && loaded->load->hasAttr(bulkAttr) && !loaded->load->hasAttr(readAttr);
+    if (!isInEachGroup(from) || sameThreads(from, to) || isInSlot)
       return;
     Staged staged = planStaging(from.shape(), typeOf(op).getElementType(), fastestFor(from, to), /*padded=*/true);
     int64_t bytes = llvm::alignTo(staged.window.end - staged.window.begin, 16);

@@ -81,7 +81,8 @@ std::optional<SharedAccess> describe(WgmmaOp op) {
       ends.append(window->begin(), window->end());
   if (ends.empty())
     return std::nullopt;
-  return SharedAccess{*llvm::min_element(ends), *llvm::max_element(ends), -1, false};
+  return SharedAccess{*llvm::min_element(ends), *llvm::max_element(ends),
+                      static_cast<int32_t>(op.getGroup().value_or(-1)), false};
 }
 
 std::optional<SharedAccess> accessOf(Operation *op) {

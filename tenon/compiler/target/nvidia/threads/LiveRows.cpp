@@ -13,6 +13,7 @@
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
 
 #include "tenon/compiler/lower/Elements.h"
+#include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -130,14 +131,14 @@ Value ThreadEmitter::scalarAhead(Value value, scf::ForOp loop) {
 /// from one ring.
 bool ThreadEmitter::onlyMultiplies(scf::ForOp loop, const CarriedRings &rings) {
   int64_t groups = options_.threads / 128;
-  if (groups == 1 || turns_ || options_.sharers > 1 || rings.dots.size() != loop.getNumResults() ||
-      rings.rings.size() != 1 || rings.rings[0]->block != loop.getBody())
+  if (groups == 1 || turns_ || rings.dots.size() != loop.getNumResults() || rings.rings.size() != 1 ||
+      rings.rings[0]->block != loop.getBody() || rings.rings[0]->isRead)
     return false;
   for (Operation &op : loop.getBody()->without_terminator()) {
     if (auto dot = llvm::dyn_cast<tile::DotOp>(op)) {
       std::optional<WarpgroupShape> shape = warpgroupShape(dot, options_.threads / 32);
-      if (!llvm::is_contained(rings.dots, dot) || shape->swapped || shape->overRows != groups ||
-          typeOf(dot).getDimSize(0) != typeOf(loop.getResult(0)).getDimSize(0))
+      if (!carriedDots_.contains(dot) || !traceToLoad(dot.getA()) || !traceToLoad(dot.getB()) || shape->swapped ||
+          shape->overRows != groups || typeOf(dot).getDimSize(0) != typeOf(loop.getResult(0)).getDimSize(0))
         return false;
       continue;
     }
@@ -184,9 +185,10 @@ Value ThreadEmitter::needsRows(scf::ForOp loop, const CarriedRings &rings) {
   return any;
 }
 
-/// The loop's way through its ring, without the dots. One thread waits and lets go, since a slot that is free is filled
-/// again while others may still be about to wait for it; they wait for that thread, or would be rounds ahead. Returns
-/// the slot and phase behind the loop; the ring's stay as they are.
+/// The loop's way through its ring, without the dots. Those that let go are those that wait, since a slot that is free
+/// is filled again while others may still be about to wait for it: one thread, or where blocks fill the slot together
+/// one for each of them, without whose arrival its part does not come. The rest wait for them, or would be rounds
+/// ahead. Returns the slot and phase behind the loop; the ring's stay as they are.
 std::array<Value, 2> ThreadEmitter::passSlots(scf::ForOp loop, Ring &ring) {
   auto [slot, phase] = std::pair(ring.slot, ring.phase);
   auto lowered = b_.create<scf::ForOp>(scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
@@ -196,7 +198,7 @@ std::array<Value, 2> ThreadEmitter::passSlots(scf::ForOp loop, Ring &ring) {
     b_.setInsertionPointToStart(lowered.getBody());
     ring.current = ring.slot = lowered.getRegionIterArg(0);
     ring.currentPhase = ring.phase = lowered.getRegionIterArg(1);
-    auto only = b_.create<scf::IfOp>(warpgroupLeader());
+    auto only = b_.create<scf::IfOp>(letsGo(ring));
     b_.setInsertionPointToStart(only.thenBlock());
     waitForFull(ring);
     releaseSlot(ring, ring.current);

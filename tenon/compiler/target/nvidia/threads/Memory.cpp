@@ -101,6 +101,7 @@ void ThreadEmitter::emitLoad(tile::LoadOp op) {
     padding = b_.create<vector::SplatOp>(moved, padding);
   // Rows that wait for a reduction are many at once, and what L2 has of them must not make room for what is written.
   bool lasting = hasReductions(kernel_) && !hasDots(kernel_);
+  bool byWords = hasReductions(kernel_) || streams(kernel_);
   Registers values(tile.registers());
   for (int reg = 0; reg < tile.registers(); reg += static_cast<int>(width.elements)) {
     if (!tile.exists(reg))
@@ -110,22 +111,23 @@ void ThreadEmitter::emitLoad(tile::LoadOp op) {
     Value mask = isWritten(op.getView()) ? both(access.mask(reg), holdsElement(tile, reg)) : access.mask(reg);
     Value raw = loadGlobal(moved, address, constant, mask, padding, lasting);
     loaded_[op].push_back(raw);
-    unpack(raw, element, MutableArrayRef<Value>(values).slice(reg, width.elements));
+    unpack(raw, element, MutableArrayRef<Value>(values).slice(reg, width.elements), byWords);
   }
   registers(op) = std::move(values);
   tellAccess(op, "load", access, width);
 }
 
-/// What one access brought in, as registers have it. Two bf16 are the halves of a word: a shift makes an f32 of the one,
-/// a mask of the other, where taking the word apart first would cost another instruction. Not in kernels whose registers
-/// are not limited: there the assembler then issues loads later than it otherwise does, which costs more.
-void ThreadEmitter::unpack(Value raw, Type element, MutableArrayRef<Value> values) {
+/// What one access brought in, as registers have it. Two bf16 are the halves of a word: a shift makes an f32 of the
+/// one, a mask of the other, where taking the word apart first would cost another instruction. Not (`byWords`) of
+/// memory in kernels whose registers are not limited: there the assembler then issues loads later than it otherwise
+/// does, which costs more.
+void ThreadEmitter::unpack(Value raw, Type element, MutableArrayRef<Value> values, bool byWords) {
   auto type = llvm::dyn_cast<VectorType>(raw.getType());
   if (!type) {
     values[0] = fromMemory(b_, raw, element);
     return;
   }
-  if (!element.isBF16() || !(hasReductions(kernel_) || streams(kernel_))) {
+  if (!element.isBF16() || !byWords) {
     for (auto [i, value] : llvm::enumerate(values))
       value = fromMemory(b_, b_.create<vector::ExtractOp>(raw, static_cast<int64_t>(i)), element);
     return;
@@ -166,7 +168,7 @@ LogicalResult ThreadEmitter::emitAgain(AgainOp op) {
                                               b_.create<vector::SplatOp>(words, zero));
       raw = b_.create<vector::BitCastOp>(type, hidden);
     }
-    unpack(raw, element, MutableArrayRef<Value>(values).slice(reg, count));
+    unpack(raw, element, MutableArrayRef<Value>(values).slice(reg, count), /*byWords=*/true);
     reg += static_cast<int>(count);
   }
   registers(op) = std::move(values);

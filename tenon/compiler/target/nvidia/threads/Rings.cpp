@@ -44,15 +44,24 @@ bool isFirstDot(tile::DotOp dot) {
 
 } // namespace
 
-/// Loads of one block that some dot reads together share a ring.
+/// Loads of one block that some dot reads together share a ring, and so do those that threads read.
 void ThreadEmitter::planRings() {
-  llvm::DenseMap<std::pair<Operation *, Block *>, Ring *> byDot;
+  llvm::DenseMap<std::pair<Operation *, Block *>, Ring *> byDot; // null: read by threads
   kernel_.walk([&](tile::LoadOp load) {
     if (!load->hasAttr(bulkAttr))
       return;
     Operation *other = nullptr;
     SmallVector<DotUse> uses = dotUses(load, other);
-    Ring *ring = nullptr;
+    bool isRead = load->hasAttr(readAttr);
+    if (isRead)
+      uses.clear();
+    Ring *ring = isRead ? byDot.lookup({nullptr, load->getBlock()}) : nullptr;
+    // The threads wait for a ring at its first load, and its transfers are started at the last one: a loop in between,
+    // with a ring of its own, would wait for the threads.
+    if (ring)
+      for (Operation *op = ring->transfers.back().load; ring && op != load; op = op->getNextNode())
+        if (op->getNumRegions())
+          ring = nullptr;
     for (const DotUse &use : uses)
       if (auto found = byDot.find({use.dot, load->getBlock()}); found != byDot.end())
         ring = found->second;
@@ -61,6 +70,9 @@ void ThreadEmitter::planRings() {
       ring = rings_.back().get();
       ring->block = load->getBlock();
       ring->stages = isInLoop(ring->block) ? std::max<int64_t>(options_.stages, 1) : 1;
+      ring->isRead = isRead;
+      if (isRead)
+        byDot[{nullptr, load->getBlock()}] = ring;
     }
     Transfer transfer;
     transfer.load = load;
@@ -82,8 +94,10 @@ void ThreadEmitter::planRings() {
       if (static_cast<int64_t>(d) != transfer.columnDim)
         rows *= size;
     int64_t bytes = byteSize(memoryType(load.getType().getElementType()));
-    int64_t panel = panelBytes(shape[transfer.columnDim] * bytes, /*padded=*/!alongK);
-    transfer.tile = planPanelTile(rows, shape[transfer.columnDim], bytes, panel);
+    transfer.tile = isRead ? readTile(load)
+                           : planPanelTile(rows, shape[transfer.columnDim], bytes,
+                                           panelBytes(shape[transfer.columnDim] * bytes, /*padded=*/!alongK));
+    int64_t panel = transfer.tile.panel;
     transfer.isShared = shared_.loads.contains(load);
     transfer.rowDim = -1;
     ring->isShared |= transfer.isShared;
@@ -100,7 +114,7 @@ void ThreadEmitter::planRings() {
           if (shape[d] != 1)
             transfer.rowDim = d;
         }
-      return tensorMap(load.getView(), dims, box, panel);
+      return tensorMap(load.getView(), dims, box, transfer.tile.swizzleBytes());
     };
     transfer.map = mapOf(transfer.rows);
     if (transfer.rows * sharers < transfer.tile.paddedRows)
@@ -117,7 +131,8 @@ void ThreadEmitter::planRings() {
              "load is made by the tensor memory accelerator, in boxes of " + std::to_string(transfer.tile.paddedRows) +
                  " x " + std::to_string(transfer.tile.panel) + " bytes, through " + std::to_string(ring->stages) +
                  (ring->stages == 1 ? " slot" : " slots") + " of shared memory" +
-                 (transfer.isShared ? ", each of " + std::to_string(options_.sharers) + " blocks a part for all" : ""));
+                 (transfer.isShared ? ", each of " + std::to_string(options_.sharers) + " blocks a part for all" : "") +
+                 (ring->isRead ? ", where threads read it" : ""));
   }
 }
 
@@ -171,7 +186,7 @@ void ThreadEmitter::initialiseRings() {
     for (auto &ring : rings_)
       for (int64_t stage = 0; stage < ring->stages; ++stage) {
         b_.create<MbarrierInitOp>(i32(ring->full + 8 * stage), i32(1));
-        int64_t groups = options_.threads / 128 * (ring->isShared ? options_.sharers : 1);
+        int64_t groups = options_.threads / (ring->isRead ? 32 : 128) * (ring->isShared ? options_.sharers : 1);
         b_.create<MbarrierInitOp>(i32(ring->empty + 8 * stage), i32(groups));
       }
     initialiseSchedule();
@@ -324,24 +339,47 @@ void ThreadEmitter::takeSlot(Ring &ring) {
   advance(ring);
 }
 
+/// By those that hold tiles. What dots read stays where it is.
+void ThreadEmitter::emitBulkLoad(tile::LoadOp op) {
+  for (auto &ring : rings_) {
+    auto transfer = llvm::find_if(ring->transfers, [&](const Transfer &each) { return each.load == op; });
+    if (transfer == ring->transfers.end())
+      continue;
+    if (transfer == ring->transfers.begin())
+      takeSlot(*ring);
+    if (!ring->isRead) {
+      async_.insert(op);
+      continue;
+    }
+    if (transfer == ring->transfers.begin())
+      waitForFull(*ring);
+    readSlot(*transfer);
+    if (std::next(transfer) == ring->transfers.end())
+      releaseReadSlot(*ring);
+  }
+}
+
 void ThreadEmitter::waitForFull(Ring &ring) {
   b_.create<MbarrierWaitOp>(barrierAt(ring.full, ring.current), ring.currentPhase);
 }
 
-/// One thread of each warpgroup arrives: its warps have all waited for the dots that read the slot. Where the blocks of
-/// the cluster fill it together, one thread for each of them.
+/// One thread of each warpgroup; where the blocks of the cluster fill a slot together, one for each of them.
+Value ThreadEmitter::letsGo(const Ring &ring) {
+  if (!ring.isShared)
+    return warpgroupLeader();
+  Value inGroup = b_.create<arith::AndIOp>(threadId_, i32(127));
+  return b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, inGroup, i32(options_.sharers));
+}
+
+/// Its warps have all waited for the dots that read the slot.
 void ThreadEmitter::releaseSlot(Ring &ring, Value slot) {
   Value isHeld = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, slot, i32(0));
-  Value inGroup = b_.create<arith::AndIOp>(threadId_, i32(127));
-  Value acts = ring.isShared
-                   ? b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, inGroup, i32(options_.sharers)).getResult()
-                   : warpgroupLeader();
-  auto only = b_.create<scf::IfOp>(both(acts, isHeld));
+  auto only = b_.create<scf::IfOp>(both(letsGo(ring), isHeld));
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToStart(only.thenBlock());
   Value barrier = barrierAt(ring.empty, slot);
   if (ring.isShared)
-    barrier = b_.create<MapSharedOp>(b_.getI32Type(), barrier, inGroup);
+    barrier = b_.create<MapSharedOp>(b_.getI32Type(), barrier, b_.create<arith::AndIOp>(threadId_, i32(127)));
   b_.create<MbarrierArriveOp>(barrier, /*bytes=*/Value(), /*cluster=*/ring.isShared);
 }
 
@@ -353,45 +391,66 @@ SmallVector<ThreadEmitter::Ring *> ThreadEmitter::ringsIn(Operation *op) {
   return inside;
 }
 
-/// A dot whose accumulators only it itself touches in a loop need not be waited for at the end of an iteration. Then
-/// its slot is not free either until the next iteration has started its own: that takes a second slot.
+/// The dots that add to the same accumulators one after the other, the last of which gives this value.
+SmallVector<tile::DotOp> ThreadEmitter::addedBy(Value sums) {
+  SmallVector<tile::DotOp> dots;
+  for (auto dot = sums.getDefiningOp<tile::DotOp>(); dot; dot = dot.getAcc().getDefiningOp<tile::DotOp>())
+    dots.push_back(dot);
+  std::reverse(dots.begin(), dots.end());
+  return dots;
+}
+
+/// A dot (or several) whose accumulators only it itself touches in a loop need not be waited for at the end of an
+/// iteration. Then its slot is not free either until the next iteration has started its own: that takes a second slot.
+/// What is computed has buffers (OperandBuffers.cpp).
 ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
   CarriedRings carried;
   carried.rings = ringsIn(loop);
   if (!options_.steps.overlap)
     return carried;
+  auto staysThere = [&](tile::DotOp dot, int64_t kDim) {
+    Value operand = kDim == 1 ? dot.getA() : dot.getB();
+    std::optional<LoadedOperand> loaded = traceToLoad(operand);
+    if (!loaded)
+      return options_.bufferOperands && options_.steps.operandsAhead &&
+             !keptOperands_.contains(operandKey(operand, planDot(dot, options_.architecture), kDim));
+    return llvm::any_of(rings_, [&](auto &ring) {
+      return ring->stages > 1 &&
+             llvm::any_of(ring->transfers, [&](const Transfer &transfer) { return transfer.load == loaded->load; });
+    });
+  };
   for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
-    auto dot = yielded.getDefiningOp<tile::DotOp>();
-    bool onlyIt = dot && dot->hasAttr(warpgroupAttr) && dot->getBlock() == loop.getBody() && dot.getAcc() == argument &&
-                  argument.hasOneUse() && dot->hasOneUse() && !planDot(dot, options_.architecture).promotes();
-    if (!onlyIt)
-      continue;
-    bool fromRings = true;
-    for (Value operand : {Value(dot.getA()), Value(dot.getB())}) {
-      std::optional<LoadedOperand> loaded = traceToLoad(operand);
-      fromRings &= loaded && llvm::any_of(rings_, [&](auto &ring) {
-                     return ring->stages > 1 && llvm::any_of(ring->transfers, [&](const Transfer &transfer) {
-                              return transfer.load == loaded->load;
-                            });
-                   });
-    }
-    if (fromRings) {
-      carried.dots.push_back(dot);
-      carriedDots_.insert(dot);
+    SmallVector<tile::DotOp> all = addedBy(yielded);
+    bool onlyThey = !all.empty() && all.front().getAcc() == argument && argument.hasOneUse() &&
+                    llvm::all_of(all, [&](tile::DotOp dot) {
+                      return dot->hasAttr(warpgroupAttr) && dot->getBlock() == loop.getBody() && dot->hasOneUse() &&
+                             !planDot(dot, options_.architecture).promotes() && staysThere(dot, 1) &&
+                             staysThere(dot, 0);
+                    });
+    if (onlyThey) {
+      carried.dots.push_back(all.back());
+      carriedDots_.insert(all.begin(), all.end());
     }
   }
-  // Teams that take turns write zeros while the other multiplies.
-  for (tile::DotOp first : carried.dots) {
+  // The first product needs no zeros to add to. Where teams take turns the assembler would write them behind the wait
+  // for the turn; but there the predicate costs registers that more accumulators do not leave.
+  constexpr int64_t mostInTurns = 176;
+  for (tile::DotOp last : carried.dots) {
     auto beginsAtZero = [&](tile::DotOp dot) {
-      return llvm::is_contained(carried.dots, dot) &&
-             isZeroTile(loop.getTiedLoopInit(llvm::cast<BlockArgument>(dot.getAcc()))->get());
+      auto argument = llvm::dyn_cast<BlockArgument>(dot.getAcc());
+      return argument && carriedDots_.contains(dot) && isZeroTile(loop.getTiedLoopInit(argument)->get());
     };
+    tile::DotOp first = addedBy(last).front();
     SmallVector<tile::DotOp> together = startedWith(first);
-    if (!turns_ && isFirstDot(first) && llvm::all_of(together, beginsAtZero))
+    int64_t accumulators = 0;
+    for (tile::DotOp dot : together)
+      accumulators += dot.getType().getNumElements() / options_.threads;
+    bool leaveRegisters = !turns_ || accumulators <= mostInTurns;
+    if (leaveRegisters && isFirstDot(first) && llvm::all_of(together, beginsAtZero))
       carried.fromZero = together;
   }
   for (Ring *ring : carried.rings)
-    if (llvm::is_contained(carried.dots, llvm::dyn_cast<tile::DotOp>(ring->lastUse)))
+    if (llvm::is_contained(carried.dots, llvm::dyn_cast_or_null<tile::DotOp>(ring->lastUse)))
       carried.held.push_back(ring);
   return carried;
 }

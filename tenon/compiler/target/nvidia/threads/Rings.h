@@ -20,17 +20,19 @@ struct ThreadEmitter::Transfer {
 };
 
 /// Slots of shared memory through which the tiles of some loads of one block of the program go, loads that a dot reads
-/// together. Each slot has two barriers: `full`, on which the transfers' bytes arrive, and `empty`, on which each
-/// warpgroup that holds tiles arrives when it is done. Producer and consumers walk the same loops, each with its own
-/// count of which slot is next and in which round.
+/// together, or those that threads read. Each slot has two barriers: `full`, on which the transfers' bytes arrive, and
+/// `empty`, on which each warpgroup that holds tiles arrives when it is done, or each of its warps where threads read.
+/// Producer and consumers walk the same loops, each with its own count of which slot is next and in which round.
 struct ThreadEmitter::Ring {
   mlir::Block *block;
   llvm::SmallVector<Transfer> transfers; ///< in program order
   int64_t stages = 1, slotBytes = 0;
   SharedWindow window;
   bool isShared = false; ///< one of the transfers is: a slot is free when all blocks of the cluster are done with it
+  bool isRead = false;   ///< by threads, into registers
   int64_t full = 0, empty = 0; ///< where the barriers are
-  mlir::Operation *firstUse = nullptr, *lastUse = nullptr; ///< ops of the block that read the tiles, or hold one that does
+  /// Ops of the block that read the tiles, or hold one that does; null where threads read.
+  mlir::Operation *firstUse = nullptr, *lastUse = nullptr;
 
   // While the program is walked:
   mlir::Value slot, phase;           ///< i32: the next slot, and the parity of its round

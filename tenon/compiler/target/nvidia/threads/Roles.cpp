@@ -345,12 +345,20 @@ SmallVector<Value> ThreadEmitter::groupedIds(tile::GridOp grid, Value number, co
   return ids;
 }
 
+/// Whether the instance at this place of the axis along which clusters lie is one of the grid's.
+void ThreadEmitter::setLive(tile::GridOp grid, Value id) {
+  Value extent = grid.getExtents()[shared_.axis];
+  if (std::optional<int64_t> size = getConstantIntValue(extent); size && *size % options_.sharers == 0)
+    return;
+  Value size = b_.create<arith::TruncIOp>(b_.getI32Type(), toI64(scalar(extent)));
+  isLive_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, id, size);
+}
+
 void ThreadEmitter::setIds(tile::GridOp grid, SmallVector<Value> ids) {
   if (options_.sharers > 1) {
     Value &id = ids[shared_.axis];
     id = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(id, i32(options_.sharers)), clusterRank_);
-    Value size = b_.create<arith::TruncIOp>(b_.getI32Type(), toI64(scalar(grid.getExtents()[shared_.axis])));
-    isLive_ = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, id, size);
+    setLive(grid, id);
   }
   programIds_.assign(ids.size(), Value());
   for (size_t axis = 0; axis < ids.size(); ++axis) {
@@ -401,6 +409,9 @@ void ThreadEmitter::emitProducerLoop(scf::ForOp loop, const ProducerSlice &slice
   for (BlockArgument argument : needed)
     flatten(loop.getTiedLoopInit(argument)->get(), values);
   append(carried, values);
+  bool isLast = schedule_ && schedule_->lastLoop == loop && !isPrefetching_;
+  if (isLast)
+    values.push_back(i32(-1));
   Value first = scalar(loop.getLowerBound()), end = scalar(loop.getUpperBound()), step = scalar(loop.getStep());
   if (isPrefetching_)
     end = b_.create<arith::MinSIOp>(end, b_.create<arith::AddIOp>(first, step)); // one iteration
@@ -413,12 +424,18 @@ void ThreadEmitter::emitProducerLoop(scf::ForOp loop, const ProducerSlice &slice
     for (BlockArgument argument : needed)
       unflatten(argument, arguments);
     take(carried, arguments);
+    if (isLast) {
+      schedule_->next = arguments.front();
+      takeNumberAhead(loop);
+    }
     for (Operation &op : loop.getBody()->without_terminator())
       emitProducer(op, slice);
     values.clear();
     for (BlockArgument argument : needed)
       flatten(loop.getTiedLoopYieldedValue(argument)->get(), values);
     append(carried, values);
+    if (isLast)
+      values.push_back(schedule_->next);
     if (!values.empty())
       b_.create<scf::YieldOp>(values);
   }
@@ -426,6 +443,8 @@ void ThreadEmitter::emitProducerLoop(scf::ForOp loop, const ProducerSlice &slice
   for (BlockArgument argument : needed)
     unflatten(loop.getTiedLoopResult(argument), results);
   take(carried, results);
+  if (isLast)
+    schedule_->next = results.front();
 }
 
 void ThreadEmitter::emitProducerBranch(scf::IfOp branch, const ProducerSlice &slice) {

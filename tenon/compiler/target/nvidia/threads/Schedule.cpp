@@ -4,13 +4,13 @@
 //
 // Blocks that stay on the device usually take every so-many-th instance. That is right while all take the same time:
 // neighbours are then at work at the same time and find what they share in the L2 cache. Where memory decides how long
-// an instance takes (the rows of an expert, say), blocks drift apart, each tile is read again and again, and some blocks
-// end early. There the instances are counted in memory instead: the thread that loads takes the next number, when it has
-// started all transfers of the instance at hand, and hands instances to the threads of its block through two slots of
-// shared memory.
+// an instance takes (the rows of an expert, say), blocks drift apart, each tile is read again and again, and some
+// blocks end early. There the instances are counted in memory instead: the thread that loads takes the next number,
+// when it has started almost all transfers of the instance at hand, and hands instances to the threads of its block
+// through two slots of shared memory.
 //
-// It hands over more than the number: where the instance is in the grid, and the scalars that it found in memory for its
-// own addresses (which expert, from which row to which). It runs ahead of the others, so that a search costs them
+// It hands over more than the number: where the instance is in the grid, and the scalars that it found in memory for
+// its own addresses (which expert, from which row to which). It runs ahead of the others, so that a search costs them
 // nothing; they would begin each instance with it.
 //
 //     loading thread                                   threads that hold tiles
@@ -20,9 +20,16 @@
 //       wait until empty[slot]                           end where number >= instances
 //       slot = number, place, what was found             arrive on empty[slot]
 //       arrive on full[slot]                             the rest of the program
-//       the transfers
-//       number = blocks + counter++
+//       the transfers; before the last few: next = blocks + counter++
+//       number = next
 //     hand over number, as the end
+//
+// Blocks of a cluster that share loads work on one number together. The loading thread of the first takes it and sends
+// it to those of the others, each of which finds for itself what its block needs to know:
+//
+//     next = clusters + counter++                      expect 4 bytes on sent; wait until they have come
+//     wait until what was sent before is taken         next = what has come
+//     send next to the others (store_async)            arrive on the first block's taken
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
 
@@ -37,6 +44,12 @@ namespace {
 constexpr llvm::StringLiteral counterAttr = "nvidia.counts_instances";
 
 constexpr int64_t slots = 2;
+/// Transfers that are left to start when the next number is asked for: what an answer and the search for its place take
+/// is then hidden. Whoever asks earlier takes what a neighbour would do sooner.
+constexpr int64_t stepsAhead = 2;
+/// Behind the number that the first block of a cluster sends: the barriers at which it comes, and at which the others
+/// say that they have it.
+constexpr int64_t numberSent = 8, numberTaken = 16;
 
 /// Whether a number is computed from what is in memory.
 bool isFromMemory(Value number) {
@@ -152,21 +165,27 @@ void ThreadEmitter::planFindings(ArrayRef<Operation *> program, const ProducerSl
 }
 
 void ThreadEmitter::planSchedule(tile::GridOp grid, ArrayRef<Operation *> program, const ProducerSlice &slice) {
-  if (options_.sharers > 1)
-    return;
   auto places = static_cast<int64_t>(grid.getNumResults());
   kernel_.walk([&](tile::WorkspaceOp op) {
     if (!op->hasAttr(counterAttr))
       return;
     schedule_.emplace();
-    schedule_->lastFound = nullptr;
+    schedule_->lastFound = schedule_->lastLoop = nullptr;
     schedule_->counter = views_.find(op.getView())->second.address;
+    for (Operation *each : program)
+      if (each->walk([](tile::LoadOp load) {
+                return load->hasAttr(bulkAttr) ? WalkResult::interrupt() : WalkResult::advance();
+              })
+              .wasInterrupted())
+        schedule_->lastLoop = llvm::dyn_cast<scf::ForOp>(each);
     planFindings(program, slice);
     schedule_->slotBytes = 8 * places + 8 * static_cast<int64_t>(1 + schedule_->findings.size());
     schedule_->records = allocateShared(slots * schedule_->slotBytes);
     schedule_->full = allocateShared(16 * slots);
     schedule_->empty = schedule_->full + 8 * slots;
     schedule_->group = newGroup();
+    if (options_.sharers > 1)
+      schedule_->sent = allocateShared(24);
     remark(op.getLoc(), "program instances take different times: blocks take the next one when they are free");
     if (!schedule_->findings.empty())
       remark(schedule_->findings.front().getLoc(),
@@ -183,6 +202,78 @@ void ThreadEmitter::initialiseSchedule() {
     b_.create<MbarrierInitOp>(i32(schedule_->full + 8 * slot), i32(1));
     b_.create<MbarrierInitOp>(i32(schedule_->empty + 8 * slot), i32(options_.threads / 32));
   }
+  if (options_.sharers > 1) {
+    b_.create<MbarrierInitOp>(i32(schedule_->sent + numberSent), i32(1));
+    b_.create<MbarrierInitOp>(i32(schedule_->sent + numberTaken), i32(options_.sharers - 1));
+  }
+}
+
+/// The next instance's number, of the cluster where its blocks share loads.
+Value ThreadEmitter::takeNumber() {
+  Type type = b_.getI32Type();
+  Value parity = schedule_->slot; // of how often there was a next one
+  auto count = [&]() -> Value {
+    return b_.create<arith::AddIOp>(b_.create<AtomicOp>(type, AtomicKind::add, schedule_->counter, i32(1), Value()),
+                                    instances_.step);
+  };
+  if (options_.sharers == 1)
+    return count();
+  int64_t at = schedule_->sent;
+  SharedWindow window{at, at + 8};
+  auto which = b_.create<scf::IfOp>(type, b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, clusterRank_, i32(0)),
+                                    /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(which.thenBlock());
+  Value number = count();
+  awaitTaken(parity);
+  for (int64_t rank = 1; rank < options_.sharers; ++rank)
+    b_.create<StoreAsyncOp>(number, b_.create<MapSharedOp>(type, i32(at), i32(rank)),
+                            b_.create<MapSharedOp>(type, i32(at + numberSent), i32(rank)), Value(),
+                            b_.getDenseI64ArrayAttr({window.begin, window.end}));
+  b_.create<scf::YieldOp>(number);
+  b_.setInsertionPointToStart(which.elseBlock());
+  b_.create<MbarrierArriveOp>(i32(at + numberSent), i32(4), /*cluster=*/false);
+  b_.create<MbarrierWaitOp>(i32(at + numberSent), parity);
+  number = loadShared(type, i32(0), at, {}, window, schedule_->group);
+  b_.create<MbarrierArriveOp>(b_.create<MapSharedOp>(type, i32(at + numberTaken), i32(0)), /*bytes=*/Value(),
+                              /*cluster=*/true);
+  b_.create<scf::YieldOp>(number);
+  return which.getResult(0);
+}
+
+/// In an iteration of the loop that starts the instance's last transfers: the next number, where few are left.
+void ThreadEmitter::takeNumberAhead(scf::ForOp loop) {
+  Value left = b_.create<arith::SubIOp>(scalar(loop.getUpperBound()), scalar(loop.getInductionVar()));
+  Value few = b_.create<arith::MulIOp>(scalar(loop.getStep()), b_.create<arith::ConstantIndexOp>(stepsAhead));
+  Value isSoon = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, left, few);
+  Value isUnknown = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, schedule_->next, i32(-1));
+  auto takes = b_.create<scf::IfOp>(b_.getI32Type(), both(isSoon, isUnknown), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(takes.elseBlock());
+  b_.create<scf::YieldOp>(schedule_->next);
+  b_.setInsertionPointToStart(takes.thenBlock());
+  b_.create<scf::YieldOp>(takeNumber());
+  schedule_->next = takes.getResult(0);
+}
+
+/// Behind the instance's transfers.
+Value ThreadEmitter::nextNumber() {
+  Value next = std::exchange(schedule_->next, Value());
+  if (!next)
+    return takeNumber();
+  Value isKnown = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, next, i32(-1));
+  auto known = b_.create<scf::IfOp>(b_.getI32Type(), isKnown, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(known.thenBlock());
+  b_.create<scf::YieldOp>(next);
+  b_.setInsertionPointToStart(known.elseBlock());
+  b_.create<scf::YieldOp>(takeNumber());
+  return known.getResult(0);
+}
+
+/// By the first block of a cluster: the others have the number that was sent last, and will not arrive any more.
+void ThreadEmitter::awaitTaken(Value parity) {
+  b_.create<MbarrierWaitOp>(i32(schedule_->sent + numberTaken), b_.create<arith::XOrIOp>(parity, i32(1)));
 }
 
 /// The loading thread's side of a slot: the instance's number, its place and what was found for it.
@@ -220,6 +311,8 @@ void ThreadEmitter::takeFindings(tile::GridOp grid, Value begin, SharedWindow wi
     programIds_.push_back(take());
     scalars_[id] = b_.create<arith::IndexCastOp>(b_.getIndexType(), programIds_.back());
   }
+  if (options_.sharers > 1)
+    setLive(grid, b_.create<arith::TruncIOp>(b_.getI32Type(), programIds_[shared_.axis]));
   for (Value value : schedule_->findings) {
     Value word = take();
     Type type = value.getType();
@@ -236,8 +329,7 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
   bool takesTurns = turns_ && !produces; // then each team has a slot of its own
   SmallVector<Value> inits = {takesTurns ? turns_->team : i32(0), i32(0)}; // slot and phase
   if (produces)
-    inits.push_back(b_.create<BlockIdOp>(i32Type));
-  Value blocks = b_.create<GridSizeOp>(i32Type);
+    inits.push_back(instances_.first);
   append(carried, inits);
   SmallVector<Type> types(ValueRange(inits).getTypes());
   SharedWindow window{schedule_->records, schedule_->records + slots * schedule_->slotBytes};
@@ -281,9 +373,8 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
   if (failed(body()))
     return failure();
   b_.setLoc(grid.getLoc());
-  if (produces) // not before: whoever asks early takes what a neighbour would do sooner
-    next = b_.create<arith::AddIOp>(
-        b_.create<AtomicOp>(i32Type, AtomicKind::add, schedule_->counter, i32(1), Value()), blocks);
+  if (produces)
+    next = nextNumber();
   auto following = [&](Value slot, Value phase) -> SmallVector<Value> {
     if (takesTurns)
       return {slot, b_.create<arith::XOrIOp>(phase, i32(1))};
@@ -296,12 +387,20 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
   b_.create<scf::YieldOp>(states);
   if (produces) { // the end, to each team
     b_.setInsertionPointAfter(loop);
+    ValueRange results = loop.getResults().drop_front(3);
+    take(carried, results);
     SmallVector<Value> end = {loop.getResult(0), loop.getResult(1)};
     for (int64_t team = 0; team < options_.teams; ++team) {
       schedule_->slot = end[0];
       schedule_->phase = end[1];
       handOverInstance(loop.getResult(2), {});
       end = following(end[0], end[1]);
+    }
+    if (options_.sharers > 1) {
+      auto first = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, clusterRank_, i32(0)));
+      OpBuilder::InsertionGuard inFirst(b_);
+      b_.setInsertionPointToStart(first.thenBlock());
+      awaitTaken(loop.getResult(0));
     }
   }
   return success();

@@ -283,7 +283,8 @@ void ThreadEmitter::emitShare(ShareOp op) {
   if (tail_ && options_.sharers > 1) {
     auto &[begin, end, part, parts, slot] = piece;
     slot = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(slot, i32(options_.sharers)), clusterRank_);
-    parts = b_.create<arith::SelectOp>(isLive_, parts, i32(1)); // what nobody stores is not added up
+    if (isLive_)
+      parts = b_.create<arith::SelectOp>(isLive_, parts, i32(1)); // what nobody stores is not added up
   }
   for (auto [result, value] : llvm::zip(op.getResults(), piece))
     if (value)

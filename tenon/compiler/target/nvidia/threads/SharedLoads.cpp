@@ -122,7 +122,8 @@ SharedLoads sharedLoads(func::FuncOp kernel, int64_t blocks) {
       if (!load->hasAttr(bulkAttr))
         return;
       together &= !dependents.controls(load);
-      if (!isOfAll(load, dependents) || rowsOf(load) % swizzledRows || rowsOf(load) < swizzledRows * blocks)
+      if (load->hasAttr(readAttr) || !isOfAll(load, dependents) || rowsOf(load) % swizzledRows ||
+          rowsOf(load) < swizzledRows * blocks)
         return;
       found.loads.insert(load);
       bytes += load.getType().getNumElements() * lower::byteSize(lower::memoryType(load.getType().getElementType()));

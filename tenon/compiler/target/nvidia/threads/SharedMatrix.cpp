@@ -44,7 +44,7 @@ bool isMadeOfMatrices(const Distribution &tile, int64_t rowDim, int64_t columnDi
 /// xor of a part of the thread and a part of the register.
 ThreadEmitter::ThreadPlaces ThreadEmitter::placesIn(const OperandTile &tile, const Distribution &matrix,
                                                     int64_t rowDim, int64_t columnDim) {
-  Value row = threadCoords(matrix)[rowDim];
+  Value row = rowDim < 0 ? i32(0) : threadCoords(matrix)[rowDim];
   Value column = b_.create<arith::MulIOp>(threadCoords(matrix)[columnDim], i32(tile.elementBytes));
   if (tile.panel && !tile.swizzleMask) // there is one panel, or threads are neighbours within 16 bytes
     return {b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(row, i32(tile.pitch)), column), Value()};

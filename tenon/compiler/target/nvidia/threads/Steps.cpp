@@ -10,11 +10,22 @@ namespace tenon::nvidia {
 namespace {
 
 constexpr std::pair<const char *, bool Steps::*> table[] = {
-    {"warpgroups", &Steps::warpgroups}, {"persistence", &Steps::persistence}, {"order", &Steps::order},
-    {"registers", &Steps::registers},   {"overlap", &Steps::overlap},         {"bulk-stores", &Steps::bulkStores},
-    {"slices", &Steps::slices},         {"early-loads", &Steps::earlyLoads},  {"group-exchange", &Steps::groupExchange},
-    {"sinking", &Steps::sinking},       {"first-loads", &Steps::firstLoads},  {"joined-dots", &Steps::joinedDots},
-    {"live-rows", &Steps::liveRows},    {"end-of-k", &Steps::endOfK},         {"streams", &Steps::streams},
+    {"warpgroups", &Steps::warpgroups},
+    {"persistence", &Steps::persistence},
+    {"order", &Steps::order},
+    {"registers", &Steps::registers},
+    {"overlap", &Steps::overlap},
+    {"bulk-stores", &Steps::bulkStores},
+    {"slices", &Steps::slices},
+    {"early-loads", &Steps::earlyLoads},
+    {"group-exchange", &Steps::groupExchange},
+    {"sinking", &Steps::sinking},
+    {"first-loads", &Steps::firstLoads},
+    {"joined-dots", &Steps::joinedDots},
+    {"live-rows", &Steps::liveRows},
+    {"end-of-k", &Steps::endOfK},
+    {"streams", &Steps::streams},
+    {"operands-ahead", &Steps::operandsAhead},
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include "tenon/compiler/lower/KernelInfo.h"
 #include "tenon/compiler/target/nvidia/threads/Ahead.h"
+#include "tenon/compiler/target/nvidia/threads/OperandBuffers.h"
 #include "tenon/compiler/target/nvidia/threads/Pipeline.h"
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
@@ -10,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace tenon::lower;
@@ -163,13 +165,8 @@ LogicalResult ThreadEmitter::emitOp(Operation &op) {
   if (llvm::isa<scf::ForOp, scf::IfOp>(op))
     joinCluster();
   orderGlobal(&op);
-  if (auto load = llvm::dyn_cast<tile::LoadOp>(op); load && load->hasAttr(bulkAttr)) {
-    for (auto &ring : rings_)
-      if (ring->transfers.front().load == load)
-        takeSlot(*ring);
-    async_.insert(load);
-    return success();
-  }
+  if (auto load = llvm::dyn_cast<tile::LoadOp>(op); load && load->hasAttr(bulkAttr))
+    return emitBulkLoad(load), success();
   bool movesTile = llvm::isa<tile::TransposeOp, tile::ReshapeOp, ConvertOp>(op);
   if (op.hasAttr(asyncAttr) || op.hasAttr(aheadAttr) || (movesTile && isAsync(op.getOperand(0)))) {
     async_.insert(op.getResult(0)); // only dots read it, where it lies
@@ -418,6 +415,9 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
   for (Value init : loop.getInitArgs())
     flatten(init, inits);
   CarriedRings rings = carriedBy(loop);
+  std::unique_ptr<OperandBuffers> buffers = planOperandBuffers(rings.dots);
+  if (buffers)
+    startOperandBuffers(*buffers);
   append(rings, inits);
   // Dots under way at the loop's end are waited for before its results meet those of no iterations: where the two would
   // have to be copied into the same registers, the assembler would otherwise make every dot wait.
@@ -445,6 +445,8 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     inits.push_back(i32(0));
   if (ahead)
     inits.push_back(i32(0));
+  if (buffers)
+    inits.push_back(i32(0));
   if (!rings.fromZero.empty())
     forgetZeros(loop, rings.fromZero, inits);
   auto lowered = b_.create<scf::ForOp>(scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
@@ -455,7 +457,7 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     unflatten(argument, carried);
   take(rings, carried);
   for (tile::DotOp dot : rings.dots) // of the iteration before
-    underWay_.push_back(dot.getAcc());
+    underWay_.push_back(addedBy(dot).front().getAcc());
   {
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPointToStart(lowered.getBody());
@@ -463,13 +465,18 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     if (!rings.fromZero.empty())
       addsFrom_[rings.fromZero.front()] =
           b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, lowered.getInductionVar(), lowered.getLowerBound());
-    Value nextSlot;
+    Value nextSlot, slotAhead, slotOfPipeline;
     if (pipeline)
-      nextSlot = enterIteration(*pipeline, lowered.getInductionVar(),
-                                lowered.getRegionIterArgs().drop_back(ahead ? 1 : 0).back());
-    Value slotAhead = ahead ? lowered.getRegionIterArgs().back() : Value();
+      slotOfPipeline = carried.front(), carried = carried.drop_front();
+    if (ahead)
+      slotAhead = carried.front(), carried = carried.drop_front();
+    if (pipeline)
+      nextSlot = enterIteration(*pipeline, lowered.getInductionVar(), slotOfPipeline);
     if (ahead)
       enterAhead(*ahead, slotAhead);
+    llvm::SaveAndRestore<OperandBuffers *> ofLoop(buffers_, buffers.get());
+    if (buffers)
+      enterOperandBuffers(*buffers, carried.front());
     if (failed(emitBlock(*loop.getBody())))
       return failure();
     if (ahead)
@@ -484,6 +491,8 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
       next.push_back(nextSlot);
     if (ahead)
       next.push_back(slotAhead);
+    if (buffers)
+      next.push_back(nextBuffer(*buffers));
     b_.setInsertionPointToEnd(lowered.getBody());
     if (!lowered.getBody()->empty() && llvm::isa<scf::YieldOp>(lowered.getBody()->back()))
       lowered.getBody()->back().erase();
@@ -508,7 +517,7 @@ LogicalResult ThreadEmitter::emitFor(scf::ForOp loop) {
     turns_->isPassed = true;
   }
   for (tile::DotOp dot : rings.dots)
-    underWay_.push_back(loop.getTiedLoopResult(llvm::cast<BlockArgument>(dot.getAcc())));
+    underWay_.push_back(loop.getTiedLoopResult(llvm::cast<BlockArgument>(addedBy(dot).front().getAcc())));
   if (behind)
     awaitFirstBuffer(behind);
   settle();

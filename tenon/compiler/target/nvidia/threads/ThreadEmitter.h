@@ -45,6 +45,7 @@ struct ThreadOptions {
   int64_t teams = 1;     ///< so many times `threads`, each with program instances of its own; more than one: of 128
   int64_t blocks = 1;    ///< of a multiprocessor, between which registers are divided that move between warps
   bool keepOperands = true; ///< a dot's operand that a loop does not change stays in shared memory
+  bool bufferOperands = true; ///< one that it computes has several buffers there
   Steps steps = {};
 };
 
@@ -117,6 +118,7 @@ public:
   int64_t accumulators();
   bool isPersistent() const { return !rings_.empty(); }
   bool sharesTail() const { return tail_.has_value(); }
+  bool buffersOperands() const { return buffersOperands_; }
 
 private:
   //--- The program (ThreadEmitter.cpp) ---
@@ -143,7 +145,7 @@ private:
   void emitLoad(tile::LoadOp op);
   mlir::Value paddingOf(tile::LoadOp op);
   mlir::LogicalResult emitAgain(AgainOp op);
-  void unpack(mlir::Value raw, mlir::Type element, llvm::MutableArrayRef<mlir::Value> values);
+  void unpack(mlir::Value raw, mlir::Type element, llvm::MutableArrayRef<mlir::Value> values, bool byWords);
   void limitRegisters();
   void emitStore(tile::StoreOp op);
   struct Access;
@@ -271,6 +273,11 @@ private:
   /// `kDim`: which dimension of the operand is K.
   StagedOperand operandOf(mlir::Value value, const DotPlan &plan, int64_t kDim);
   StagedOperand stageOperand(mlir::Value value, const DotPlan &plan, int64_t kDim);
+  /// How it will lie there, but not where.
+  StagedOperand planStaged(mlir::Value value, const DotPlan &plan, int64_t kDim);
+  /// `begin`, `slot`: as writeMatrix() has them.
+  void writeOperand(mlir::Value value, const StagedOperand &operand, const DotPlan &plan, int64_t kDim, int64_t begin,
+                    int group, mlir::Value slot = {});
   static OperandKey operandKey(mlir::Value value, const DotPlan &plan, int64_t kDim);
   //--- SharedMatrix.cpp ---
   void writeMatrices(mlir::Value value, mlir::Type element, const OperandTile &tile, int64_t begin, int64_t rowDim,
@@ -283,6 +290,7 @@ private:
   struct ThreadPlaces {
     mlir::Value base, chunk;
   };
+  /// `rowDim` -1: there is one row.
   ThreadPlaces placesIn(const OperandTile &tile, const Distribution &matrix, int64_t rowDim, int64_t columnDim);
   /// Where the element of a register, `row` and `column` further on, lies: a number and what to add to it.
   std::pair<mlir::Value, int64_t> matrixPlace(const ThreadPlaces &places, const OperandTile &tile, int64_t row,
@@ -323,6 +331,19 @@ private:
   mlir::Value leaveAhead(Ahead &ahead, mlir::Value variable, mlir::Value slot);
   void loadAhead(Ahead &ahead, mlir::Value variable, mlir::Value slot, int group);
 
+  //--- OperandBuffers.cpp: operands that are computed while the dots of the iterations before are under way ---
+  struct OperandBuffers;
+  /// Of what these dots read and the loop computes; null: nothing.
+  std::unique_ptr<OperandBuffers> planOperandBuffers(llvm::ArrayRef<tile::DotOp> dots);
+  void startOperandBuffers(const OperandBuffers &buffers);
+  /// At the beginning of the body; `at` (i32): the buffer that it has from the loop.
+  void enterOperandBuffers(OperandBuffers &buffers, mlir::Value at);
+  mlir::Value nextBuffer(const OperandBuffers &buffers);
+  /// Nothing where the operand has no buffers.
+  std::optional<StagedOperand> bufferedOperand(mlir::Value value, const DotPlan &plan, int64_t kDim);
+  /// Before a dot that may be under way at the end of its iteration: writes what it reads, and makes it known to all.
+  void publishOperands(tile::DotOp dot);
+
   //--- Roles.cpp: one warp loads, the warpgroups that hold tiles compute ---
   /// The program instances of this block, i32: how many there are, this block's first, how far from one to the next,
   /// where they end.
@@ -349,6 +370,7 @@ private:
   std::pair<mlir::Value, mlir::Value> divide(mlir::Value number, const Divisor &by);
   llvm::SmallVector<mlir::Value> groupedIds(tile::GridOp grid, mlir::Value number, const Divisors &by);
   void setIds(tile::GridOp grid, llvm::SmallVector<mlir::Value> ids);
+  void setLive(tile::GridOp grid, mlir::Value id);
   void emitProducer(mlir::Operation &op, const ProducerSlice &slice);
   void emitProducerLoop(mlir::scf::ForOp loop, const ProducerSlice &slice);
   void emitProducerBranch(mlir::scf::IfOp branch, const ProducerSlice &slice);
@@ -371,7 +393,12 @@ private:
   void startTransfer(const Ring &ring, const Transfer &transfer, int mapNumber, mlir::Value slotBegin,
                      mlir::Value firstRow);
   void takeSlot(Ring &ring);
+  void emitBulkLoad(tile::LoadOp op);
+  //--- SlotReads.cpp
+  void readSlot(const Transfer &transfer);
+  void releaseReadSlot(Ring &ring);
   void waitForFull(Ring &ring);
+  mlir::Value letsGo(const Ring &ring);
   void releaseSlot(Ring &ring, mlir::Value slot);
   llvm::SmallVector<Ring *> ringsIn(mlir::Operation *op);
   mlir::Value barrierAt(int64_t first, mlir::Value slot);
@@ -379,12 +406,14 @@ private:
   struct CarriedRings {
     llvm::SmallVector<Ring *> rings; ///< slot and phase
     llvm::SmallVector<Ring *> held;  ///< the slot that dots under way still read
-    llvm::SmallVector<tile::DotOp> dots; ///< that are under way at the end of an iteration
+    llvm::SmallVector<tile::DotOp>
+        dots; ///< that are under way at the end of an iteration; the last of those that add up
     /// Those that begin at zero and are started by the first dot of an iteration, that one in front. Where other dots
     /// are under way already, the assembler defines accumulators that hold nothing, and makes every dot wait for it.
     llvm::SmallVector<tile::DotOp> fromZero;
   };
   CarriedRings carriedBy(mlir::scf::ForOp loop);
+  static llvm::SmallVector<tile::DotOp> addedBy(mlir::Value sums);
   void append(const CarriedRings &carried, llvm::SmallVectorImpl<mlir::Value> &values);
   void take(const CarriedRings &carried, mlir::ValueRange &values);
 
@@ -392,17 +421,24 @@ private:
   struct Schedule {
     mlir::Value counter;                    ///< i64: its address
     int64_t records, slotBytes, full, empty; ///< in shared memory: instances handed over, and the slots' barriers
+    int64_t sent; ///< in clusters: the number that their first block sends to the others, and its barriers
     int group;
     llvm::DenseSet<mlir::Operation *> found; ///< what the loading thread computes for the others
     mlir::Operation *lastFound;             ///< null: nothing is
     llvm::SmallVector<mlir::Value> findings; ///< and what of it they need
     mlir::Value slot, phase, number;         ///< i32: of the instance at hand, while the loading thread's code is made
+    mlir::Operation *lastLoop;               ///< in which an instance's last transfers are started; null: in none
+    mlir::Value next; ///< i32: the instance after it, -1 if that is not known yet; null: it is not
   };
   void planSchedule(tile::GridOp grid, llvm::ArrayRef<mlir::Operation *> program, const ProducerSlice &slice);
   void planFindings(llvm::ArrayRef<mlir::Operation *> program, const ProducerSlice &slice);
   void initialiseSchedule();
   void handOverInstance(mlir::Value number, llvm::ArrayRef<mlir::Value> rest);
   void handOverFindings();
+  mlir::Value takeNumber();
+  void awaitTaken(mlir::Value parity);
+  void takeNumberAhead(mlir::scf::ForOp loop);
+  mlir::Value nextNumber();
   void takeFindings(tile::GridOp grid, mlir::Value begin, SharedWindow window);
   mlir::LogicalResult emitTakenInstances(tile::GridOp grid, mlir::Value count, const CarriedRings &carried,
                                          bool produces, llvm::function_ref<mlir::LogicalResult()> body);
@@ -555,6 +591,8 @@ private:
   llvm::DenseMap<OperandKey, StagedOperand> keptOperands_;
   llvm::DenseMap<mlir::Operation *, StagedOperand> copied_; ///< by tile.load; `alongK` is not known here
   llvm::DenseSet<mlir::Value> async_;
+  OperandBuffers *buffers_ = nullptr; ///< of the loop at hand; null: it has none
+  bool buffersOperands_ = false;      ///< a loop has
   std::vector<std::unique_ptr<Ring>> rings_;
   Instances instances_;
   bool isPrefetching_ = false; ///< transfers go to the L2 cache

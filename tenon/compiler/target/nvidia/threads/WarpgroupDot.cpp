@@ -63,9 +63,14 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     return;
   SmallVector<tile::DotOp> together = startedWith(op); // one behind the other, in the instruction's columns
   WarpgroupShape shape = *warpgroupShape(op, options_.threads / 32);
+  publishOperands(op);
   Value left = shape.swapped ? op.getB() : op.getA(), right = shape.swapped ? op.getA() : op.getB();
   StagedOperand a = operandOf(left, plan, shape.swapped ? 0 : 1), b = operandOf(right, plan, shape.swapped ? 1 : 0);
+  bool isCarried = llvm::any_of(together, [&](tile::DotOp dot) { return carriedDots_.contains(dot); });
   bool isStaged = !isAsync(left) || !isAsync(right);
+  IntegerAttr staging; // what their windows are accessed by: one group, that of operands with several buffers
+  if (isStaged && isCarried)
+    staging = b_.getI32IntegerAttr(isAsync(left) ? b.group : a.group);
 
   // Which rows and columns are this warpgroup's.
   Value group = b_.create<arith::ShRUIOp>(threadId_, i32(7));
@@ -142,7 +147,7 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     auto products =
         b_.create<WgmmaOp>(ValueRange(accumulators).getTypes(), typeA, typeB, static_cast<uint32_t>(numbers.size() * 2),
                            !a.alongK, !b.alongK, accumulators, descriptorA, descriptorB,
-                           step ? boolean(true) : addsFirst, windowOf(left, a), windowOf(right, b), IntegerAttr());
+                           step ? boolean(true) : addsFirst, windowOf(left, a), windowOf(right, b), staging);
     for (auto [number, value] : llvm::zip(numbers, products.getResults()))
       sums[number] = value;
   };
@@ -186,13 +191,13 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     rest = rest.drop_front(count);
   }
   underWay_.append(results);
-  if (isStaged || promotes) {
+  if ((isStaged && !isCarried) || promotes) {
     settle(); // the threads write there again, or add to the sums
     if (!before.empty())
       for (auto [sum, old] : llvm::zip(registers(op), before))
         if (sum)
           sum = b_.create<arith::AddFOp>(old, sum);
-  } else if (llvm::any_of(together, [&](tile::DotOp dot) { return carriedDots_.contains(dot); })) {
+  } else if (isCarried) {
     waitForDots(1, results); // those before are complete
     releaseHeld();
   }

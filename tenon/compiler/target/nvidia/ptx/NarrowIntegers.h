@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace mlir {
+class Operation;
+} // namespace mlir
+
+namespace tenon::nvidia {
+
+/// Integers of 8 and 16 bits become floats by way of 32 bits.
+void widenConvertedIntegers(mlir::Operation *function);
+
+} // namespace tenon::nvidia
