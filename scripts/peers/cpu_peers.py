@@ -584,6 +584,7 @@ def with_environment(wanted):
         wanted = {**wanted, "LD_PRELOAD": AMX_PALETTE}
     if any(os.environ.get(name) != value for name, value in wanted.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+    os.environ.pop("LD_PRELOAD", None)  # not for compilers, which catch the signals that it needs
 
 
 def main():
