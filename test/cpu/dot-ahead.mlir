@@ -8,7 +8,7 @@
 // on. In the last step what is stored to comes in as well. The sums start at zero: nothing is cleared and read for that,
 // but where there is no step at all.
 // OTHERS-LABEL: func.func private @instance
-// OTHERS-NOT: llvm.intr.prefetch
+// OTHERS-NOT: hint = 2 : i32, rw = 1
 // OTHERS-LABEL: @tenon_run
 // CHECK-LABEL: func.func private @instance
 // CHECK: %[[EMPTY:.*]] = arith.cmpi sle, %[[DEPTH:.*]], %c0 : index
