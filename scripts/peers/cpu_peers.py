@@ -24,50 +24,23 @@ is how long a burst should be. A peer that can be had in several ways tries them
 fastest, which "variant" names.
 """
 import gc
-import getpass
 import json
 import os
 import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True  # nothing is left beside the sources
+import cpu_environment
 import peer_protocol
 from peer_protocol import NoSuchPeer
 
 BURST_MS = 30.0  # unless a case says how long
 LONG_MS = 100.0  # a call that takes longer is made no more often than it must
-REST_SECONDS = 0.003  # after a burst: several times as long as threads wait for more work by spinning (ENVIRONMENT)
+REST_SECONDS = 0.003  # after a burst: several times as long as threads wait for more work by spinning (cpu_environment.py)
 COMPILE_SECONDS = 100.0  # for all cases together; what is not ready then is compiled when its row comes
-
-# Read when a process starts. The allocator keeps what was freed: a result of a hundred megabytes would otherwise be
-# given back to the system after each call and its pages cleared for the next, which no model that runs for longer would
-# suffer. Threads without work spin for half a millisecond, longer than between two calls of a burst: by themselves those
-# of OpenBLAS do so for 30 to 100 ms and those of OpenMP for 15, and take the processors from our next burst.
-ENVIRONMENT = {
-    "OPENBLAS_THREAD_TIMEOUT": "20",  # 2^20 cycles
-    "GOMP_SPINCOUNT": "10000",
-    "KMP_BLOCKTIME": "1",
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
-    "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no pool of compilers that stays
-    "TORCHINDUCTOR_VEC_ISA_OK": "1",  # what the processor has works: trying it takes half a minute, one process at a time
-    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # one process would do that, and all others wait for it
-}
-# Made by `make peers`; it says of itself what it is for.
-AMX_PALETTE = os.path.join(sys.prefix, "lib", "amx_palette.so")
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
-def inductor_cache(threads):
-    """One for each number of threads: code for one number is not always told from code for another."""
-    base = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    base = base or os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")
-    own = f"threads-{threads}"
-    return base if os.path.basename(base) == own else os.path.join(base, own)
 
 
 class Runner:
@@ -578,25 +551,15 @@ def self_test():
     print("self-test passed: " + ", ".join(tried))
 
 
-def with_environment(wanted):
-    """Starts over unless the process was started with these variables."""
-    if os.path.exists(AMX_PALETTE):
-        wanted = {**wanted, "LD_PRELOAD": AMX_PALETTE}
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
-    os.environ.pop("LD_PRELOAD", None)  # not for compilers, which catch the signals that it needs
-
-
 def main():
     if sys.argv[1:] == ["--self-test"]:
-        with_environment({})
+        cpu_environment.start_with({})
         return self_test()
     if len(sys.argv) != 3 or sys.argv[1] not in ("torch", "numpy", "fake") or not sys.argv[2].isdigit():
         sys.exit(__doc__)
     library, threads = sys.argv[1], int(sys.argv[2])
     if library != "fake":
-        with_environment({**ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": inductor_cache(threads),
-                          **{name: str(threads) for name in THREADS}})
+        cpu_environment.start_with(cpu_environment.of_threads(threads))
     serve(library, threads, sys.stdin, peer_protocol.standard_answers())
 
 

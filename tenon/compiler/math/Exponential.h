@@ -174,6 +174,7 @@ template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x, bool isNonPosit
 template <class A> Value<A, float> onePlusErf(A &a, Value<A, float> x, bool halved = false) {
   Value<A, float> magnitude = a.abs(x);
   Value<A, float> logarithm = a.mul(magnitude, detail::log2ErfcSlope(a, magnitude));
+  // The fit of the logarithm passes `lowest` at `isBelow`, and what it stands for is long gone: erfc is below 2^-74.
   constexpr float lowest = detail::ExponentialLimits<float>::erfcLowest, isBelow = -7.03f;
   Value<A, float> sum =
       detail::fromComplement<float>(a, x, logarithm, lowest, halved, [&](Value<A, float> r, float factor) {

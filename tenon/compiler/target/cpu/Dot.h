@@ -127,6 +127,8 @@ private:
     int64_t width, depthStride;
   };
   void emitRows(const PackedOperand &a, const Buffer &c, const Columns &columns);
+  /// Of a register block among all, panel by panel of B.
+  mlir::Value blockNumber(mlir::Value row, const Columns &columns);
   /// The number, among all steps of all blocks, of the first step of one.
   mlir::Value firstStep(mlir::Value row, const Columns &columns);
   int64_t stepsOfBlock() const;

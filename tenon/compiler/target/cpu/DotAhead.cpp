@@ -22,7 +22,6 @@ using namespace mlir;
 namespace tenon::cpu {
 namespace {
 
-constexpr int64_t lineBytes = 64;
 constexpr int64_t fewRows = 64;
 constexpr int64_t mostBytes = 512 << 10; ///< of an operand: what is packed and the result want their part of L2
 /// In one step of a block; with more of them the block would wait for memory as well.
@@ -124,9 +123,7 @@ void DotEmitter::findResult(int64_t steps) {
 int64_t DotEmitter::stepsOfBlock() const { return units_ / plan_.lanes; }
 
 Value DotEmitter::firstStep(Value row, const Columns &columns) {
-  Value panel = b_.create<arith::DivUIOp>(columns.first, e_.index(plan_.panel()));
-  Value ofRows = b_.create<arith::DivUIOp>(row, e_.index(plan_.rows));
-  return times(plus(times(panel, llvm::divideCeil(m_, plan_.rows)), ofRows), stepsOfBlock());
+  return times(blockNumber(row, columns), stepsOfBlock());
 }
 
 /// For a dot in tiles whose blocks take `steps` steps in all.

@@ -84,6 +84,11 @@ void DotEmitter::emitBlocks(const PackedOperand &a, const PackedOperand &b, cons
   }
 }
 
+Value DotEmitter::blockNumber(Value row, const Columns &columns) {
+  Value ofRows = b_.create<arith::DivUIOp>(row, e_.index(plan_.rows));
+  return plus(times(columns.number, llvm::divideCeil(m_, plan_.rows)), ofRows);
+}
+
 void DotEmitter::emitRows(const PackedOperand &a, const Buffer &c, const Columns &columns) {
   if (plan_.usesTiles())
     return emitTileRows(a, c, columns);
@@ -181,10 +186,8 @@ void DotEmitter::emitBlock(const PackedOperand &a, const Buffer &c, Value row, i
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPointToEnd(loop.getBody());
     Value k = loop.getInductionVar();
-    Value block = plus(times(columns.number, llvm::divideCeil(m_, plan_.rows)),
-                       b_.create<arith::DivUIOp>(row, e_.index(plan_.rows)));
-    SmallVector<Value> lines =
-        nextLines(plus(times(block, piecesOfDepth()), b_.create<arith::DivUIOp>(k, e_.index(length))));
+    Value piece = b_.create<arith::DivUIOp>(k, e_.index(length));
+    SmallVector<Value> lines = nextLines(plus(times(blockNumber(row, columns), piecesOfDepth()), piece));
     sums.assign(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
     steps(k, minimum(plus(k, e_.index(length)), whole), stepsAtOnce, lines);
     b_.create<scf::YieldOp>(sums);

@@ -20,7 +20,6 @@ using namespace mlir;
 namespace tenon::cpu {
 namespace {
 
-constexpr int64_t lineBytes = 64;
 /// Fewer bytes of an operand are soon there.
 constexpr int64_t leastBytes = 8192;
 /// Lines that an iteration brings in, at most.

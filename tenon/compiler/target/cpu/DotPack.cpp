@@ -21,7 +21,6 @@ namespace {
 
 RankedTensorType typeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()); }
 
-constexpr int64_t lineBytes = 64;
 /// An operand of fewer bytes is not worth code of its own.
 constexpr int64_t smallBytes = 8192;
 

@@ -17,12 +17,6 @@
 using namespace mlir;
 
 namespace tenon::cpu {
-namespace {
-
-constexpr int64_t lineBytes = 64;
-
-} // namespace
-
 void DotEmitter::emitThin(const Buffer &c) {
   Type element = plan_.accumulator, from = op_.getB().getType().getElementType();
   unsignedBytes_ = op_.getAUnsigned();

@@ -59,7 +59,6 @@ unsigned fastestAxis(func::FuncOp kernel) {
 
 namespace {
 
-constexpr int64_t lineBytes = 64;
 constexpr int64_t leastBytes = 1 << 10, mostBytes = 256 << 10; ///< of a window
 constexpr int64_t pageBytes = 4096, linesOfPage = 8;           ///< what is brought in of a page where not all is
 

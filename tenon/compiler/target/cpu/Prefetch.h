@@ -10,6 +10,8 @@
 
 namespace tenon::cpu {
 
+inline constexpr int64_t lineBytes = 64; ///< of the caches
+
 /// The dimension in which the window that the next iteration of a loop reads lies, one extent further; -1: none does.
 int dimMovedByLoop(tile::LoadOp load);
 /// How fast an offset changes: 0 not at all, then with the axes of the grid, then with loops from the outermost in.

@@ -40,4 +40,15 @@ struct ThreadEmitter::Ring {
   mlir::Value held;                  ///< i32: the slot that dots under way read, -1 for none; null: none
 };
 
+/// What a loop hands from iteration to iteration for the rings in it, in order.
+struct ThreadEmitter::CarriedRings {
+  llvm::SmallVector<Ring *> rings; ///< slot and phase
+  llvm::SmallVector<Ring *> held;  ///< the slot that dots under way still read
+  /// Those that are under way at the end of an iteration; of several that add to the same sums, the last.
+  llvm::SmallVector<tile::DotOp> dots;
+  /// Those that begin at zero and are started by the first dot of an iteration, that one in front. Where other dots
+  /// are under way already, the assembler defines accumulators that hold nothing, and makes every dot wait for it.
+  llvm::SmallVector<tile::DotOp> fromZero;
+};
+
 } // namespace tenon::nvidia

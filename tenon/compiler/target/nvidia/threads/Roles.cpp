@@ -12,6 +12,7 @@
 //
 // Barriers inside the program are those of the workers; the two sides meet in the rings' barriers only.
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
+#include "tenon/compiler/target/nvidia/threads/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

@@ -32,6 +32,7 @@
 //     send next to the others (store_async)            arrive on the first block's taken
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
+#include "tenon/compiler/target/nvidia/threads/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -169,8 +170,7 @@ void ThreadEmitter::planSchedule(tile::GridOp grid, ArrayRef<Operation *> progra
   kernel_.walk([&](tile::WorkspaceOp op) {
     if (!op->hasAttr(counterAttr))
       return;
-    schedule_.emplace();
-    schedule_->lastFound = schedule_->lastLoop = nullptr;
+    schedule_ = std::make_unique<Schedule>();
     schedule_->counter = views_.find(op.getView())->second.address;
     for (Operation *each : program)
       if (each->walk([](tile::LoadOp load) {

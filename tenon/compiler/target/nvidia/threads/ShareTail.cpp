@@ -23,6 +23,7 @@
 // cluster, what is said of blocks is true of clusters, and each block combines pieces of its own.
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
+#include "tenon/compiler/target/nvidia/threads/Schedule.h"
 #include "tenon/compiler/transform/SplitReduction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

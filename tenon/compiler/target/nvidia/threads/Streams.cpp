@@ -11,6 +11,7 @@
 // tile of the other operand has one reader. What is multiplied with more rows than that waits for the matrix unit, not
 // for memory, and is loaded without a question.
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
+#include "tenon/compiler/target/nvidia/threads/Schedule.h"
 
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
 

@@ -7,6 +7,7 @@
 #include "tenon/compiler/target/nvidia/threads/Pipeline.h"
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
+#include "tenon/compiler/target/nvidia/threads/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

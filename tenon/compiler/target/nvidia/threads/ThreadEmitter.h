@@ -11,7 +11,7 @@
 #include "tenon/compiler/target/nvidia/threads/Divisibility.h"
 #include "tenon/compiler/target/nvidia/threads/DotPlan.h"
 #include "tenon/compiler/target/nvidia/threads/Layouts.h"
-#include "tenon/compiler/target/nvidia/threads/Steps.h"
+#include "tenon/compiler/target/nvidia/threads/ThreadOptions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -35,19 +35,6 @@
 /// that run ahead of their loop), Roles.cpp, Rings.cpp and Streams.cpp (loads by a warp of their own), Schedule.cpp,
 /// ShareTail.cpp and PingPong.cpp (which instances a block and its warpgroups have), BulkStore.cpp, StagedScatter.cpp.
 namespace tenon::nvidia {
-
-struct ThreadOptions {
-  int64_t threads = 128; ///< per block, a multiple of 32; those that hold tiles
-  int64_t cluster = 1;   ///< blocks that work on one program instance together
-  int architecture = 90; ///< 80 for sm_80, ...
-  int64_t stages = 3;    ///< buffers of a loop's asynchronous loads; 0 and 1: none (bulk copies have one at least)
-  int64_t sharers = 1;   ///< blocks of a cluster that share loads, each with an instance of its own
-  int64_t teams = 1;     ///< so many times `threads`, each with program instances of its own; more than one: of 128
-  int64_t blocks = 1;    ///< of a multiprocessor, between which registers are divided that move between warps
-  bool keepOperands = true; ///< a dot's operand that a loop does not change stays in shared memory
-  bool bufferOperands = true; ///< one that it computes has several buffers there
-  Steps steps = {};
-};
 
 /// Threads of a block that load for the others, where loads have a warp of their own: a warpgroup, which can give
 /// registers away, of which one thread works.
@@ -402,34 +389,14 @@ private:
   void releaseSlot(Ring &ring, mlir::Value slot);
   llvm::SmallVector<Ring *> ringsIn(mlir::Operation *op);
   mlir::Value barrierAt(int64_t first, mlir::Value slot);
-  /// What a loop hands from iteration to iteration for the rings in it, in order.
-  struct CarriedRings {
-    llvm::SmallVector<Ring *> rings; ///< slot and phase
-    llvm::SmallVector<Ring *> held;  ///< the slot that dots under way still read
-    llvm::SmallVector<tile::DotOp>
-        dots; ///< that are under way at the end of an iteration; the last of those that add up
-    /// Those that begin at zero and are started by the first dot of an iteration, that one in front. Where other dots
-    /// are under way already, the assembler defines accumulators that hold nothing, and makes every dot wait for it.
-    llvm::SmallVector<tile::DotOp> fromZero;
-  };
+  struct CarriedRings;
   CarriedRings carriedBy(mlir::scf::ForOp loop);
   static llvm::SmallVector<tile::DotOp> addedBy(mlir::Value sums);
   void append(const CarriedRings &carried, llvm::SmallVectorImpl<mlir::Value> &values);
   void take(const CarriedRings &carried, mlir::ValueRange &values);
 
   //--- Schedule.cpp: instances that blocks take when they are free ---
-  struct Schedule {
-    mlir::Value counter;                    ///< i64: its address
-    int64_t records, slotBytes, full, empty; ///< in shared memory: instances handed over, and the slots' barriers
-    int64_t sent; ///< in clusters: the number that their first block sends to the others, and its barriers
-    int group;
-    llvm::DenseSet<mlir::Operation *> found; ///< what the loading thread computes for the others
-    mlir::Operation *lastFound;             ///< null: nothing is
-    llvm::SmallVector<mlir::Value> findings; ///< and what of it they need
-    mlir::Value slot, phase, number;         ///< i32: of the instance at hand, while the loading thread's code is made
-    mlir::Operation *lastLoop;               ///< in which an instance's last transfers are started; null: in none
-    mlir::Value next; ///< i32: the instance after it, -1 if that is not known yet; null: it is not
-  };
+  struct Schedule;
   void planSchedule(tile::GridOp grid, llvm::ArrayRef<mlir::Operation *> program, const ProducerSlice &slice);
   void planFindings(llvm::ArrayRef<mlir::Operation *> program, const ProducerSlice &slice);
   void initialiseSchedule();
@@ -596,7 +563,7 @@ private:
   std::vector<std::unique_ptr<Ring>> rings_;
   Instances instances_;
   bool isPrefetching_ = false; ///< transfers go to the L2 cache
-  std::optional<Schedule> schedule_;
+  std::unique_ptr<Schedule> schedule_; ///< null: blocks have fixed shares
   std::optional<Tail> tail_;
   std::optional<Turns> turns_;
   int64_t teamsBegin_ = 0; ///< from here on shared memory is a team's
