@@ -199,7 +199,7 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   nvidia::ThreadProgram program;
   {
     PhaseTimer timer(report, "threads");
-    program = nvidia::lowerToThreads(module, block, options.gpu, {options.stages, steps});
+    program = nvidia::lowerToThreads(module, block, options.gpu, {options.stages, steps, options.split > 1});
     if (!program.module || failed(expandMath(*program.module, steps.sinking)))
       diagnostics.raise("threads");
   }

@@ -52,6 +52,15 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
   int64_t bk = evenTile(k, depth / size);
   if (k % bk && k * size <= 2048)
     bk = k; // rather a long step than an edge
+  // One thread goes through the tiles of a column of them in order, and what AMX's tiles have packed of b for all of K
+  // stays (up to 1 MiB); few rows are then best, whose sums stay near. Where K is longer, it takes long steps.
+  if (threads == 1 && size < 4 && m > 64) {
+    if (k * size <= 4096)
+      return {{"bm", std::min<int64_t>(roundUp(m, 32), k * size > depth ? 128 : 256)},
+              {"bn", std::clamp<int64_t>(roundUp(n, 32), 32, 256)},
+              {"bk", std::max<int64_t>(k, 1)}};
+    bk = evenTile(k, 4 * depth / size);
+  }
   // Where there are few rows, most of the time goes into reading b, and pieces of its rows should be long: 1 KiB, as
   // long as what is packed of it is no more than half of a cache of 1 MiB.
   int64_t packed = (512 << 10) / (bk * size) / 64 * 64;
@@ -84,18 +93,25 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
   return {{"bm", bm}, {"bn", bn}, {"bk", bk}};
 }
 
-/// Many queries share a block of packed keys and values. Causal: half of a tile on the diagonal is computed for
-/// nothing, so there they are few where the sequence is short; and fewer where there are not enough of them (in all the
-/// `heads` of the batch) for the threads.
-inline Params attentionCpuTiles(int64_t queries, int64_t keys, int64_t dim, bool causal, int64_t heads, int threads) {
-  int64_t rows = causal ? std::clamp<int64_t>(queries / 16, 128, 256) : 256;
+/// Many queries share a block of packed keys and values, of which there are 512 bytes along the second product's K, as
+/// in a matmul. Causal: half of a tile on the diagonal is computed for nothing, so there they are few where the
+/// sequence is short, though more beside AMX, where packing weighs more; and fewer where there are not enough of them
+/// (in all the `heads` of the batch) for the threads.
+inline Params attentionCpuTiles(int64_t queries, int64_t keys, int64_t dim, DType dtype, bool causal, int64_t heads,
+                                int threads) {
+  bool isFast = dtype == bf16;
+  int64_t rows = causal ? std::clamp<int64_t>(queries / (isFast ? 8 : 16), 128, 256) : 256;
   while (rows > 64 && heads * ((queries + rows - 1) / rows) < 4 * threads)
     rows /= 2;
-  int64_t columns = causal ? rows : 256;
+  int64_t columns = isFast ? 256 : 128;
+  if (causal)
+    columns = std::min({columns, rows, std::max<int64_t>(queries / 16, 128)});
   auto atMost = [](int64_t tile, int64_t extent) { return std::min(tile, std::max<int64_t>(roundUp(extent, 16), 16)); };
   return {{"bm", atMost(rows, queries)},
           {"bn", atMost(columns, keys)},
-          {"dim", std::max<int64_t>(roundUp(dim, 16), 16)}};
+          {"dim", std::max<int64_t>(roundUp(dim, 16), 16)},
+          // Causal, with few heads for a thread: the longest blocks of all heads first.
+          {"by_head", !causal || heads >= 4 * threads}};
 }
 
 } // namespace tenon::zoo

@@ -300,8 +300,10 @@ Tile cdiv(Arg a, Arg b) {
 
 Tile exp(Arg x) { return floatFunction<math::ExpOp>(x, "exp"); }
 Tile exp2(Arg x) { return floatFunction<math::Exp2Op>(x, "exp2"); }
+Tile expm1(Arg x) { return floatFunction<math::ExpM1Op>(x, "expm1"); }
 Tile log(Arg x) { return floatFunction<math::LogOp>(x, "log"); }
 Tile log2(Arg x) { return floatFunction<math::Log2Op>(x, "log2"); }
+Tile log1p(Arg x) { return floatFunction<math::Log1pOp>(x, "log1p"); }
 Tile sqrt(Arg x) { return floatFunction<math::SqrtOp>(x, "sqrt"); }
 Tile rsqrt(Arg x) { return floatFunction<math::RsqrtOp>(x, "rsqrt"); }
 Tile sin(Arg x) { return floatFunction<math::SinOp>(x, "sin"); }
@@ -311,6 +313,36 @@ Tile erf(Arg x) { return floatFunction<math::ErfOp>(x, "erf"); }
 Tile floor(Arg x) { return floatFunction<math::FloorOp>(x, "floor"); }
 Tile ceil(Arg x) { return floatFunction<math::CeilOp>(x, "ceil"); }
 Tile round(Arg x) { return floatFunction<math::RoundEvenOp>(x, "round"); }
+
+Tile clamp(Arg x, Arg low, Arg high) {
+  Tracer::Pin pin(x.where);
+  return minimum(maximum(x, low), high);
+}
+
+Tile pow(Arg x, Arg y) {
+  Operands o = unify({x, y});
+  Tracer::Pin pin(x.where);
+  refuseFloat8(o);
+  if (!isFloat(o.dtype))
+    throw Error(o.where, "pow needs float tiles, not " + std::string(nameOf(o.dtype)) + ": convert them with .to(f32)");
+  Tile base = result(o.values[0], o.dtype), power = result(o.values[1], o.dtype);
+  if (y.kind != Arg::Kind::tile) {
+    double number = y.kind == Arg::Kind::real ? y.real : static_cast<double>(y.integer);
+    if (number == 2)
+      return base * base;
+    if (number == -1)
+      return 1 / base;
+  }
+  // 2^(y log2|x|) in a format whose rounding of the logarithm, times up to 128, does not show in the result.
+  DType wide = o.dtype == DType::f16 || o.dtype == DType::bf16 ? DType::f32 : DType::f64;
+  Tile b = base.to(wide), magnitude = abs(b);
+  Tile e = y.kind == Arg::Kind::tile ? power.to(wide) : result(unify({b, y}).values[1], wide); // a number as it is
+  Tile value = where((e == 0) | (magnitude == 1), 1, exp2(e * log2(magnitude)));
+  Tile whole = floor(e) == e, odd = whole & (floor(e / 2) * 2 != e);
+  Tile ofNegative = where(whole | (magnitude == inf), value, std::numeric_limits<double>::quiet_NaN());
+  value = where(b < 0, where(odd, -value, ofNegative), value);
+  return value.to(o.dtype);
+}
 
 Tile sigmoid(Arg x) {
   Tracer::Pin pin(x.where);

@@ -42,6 +42,8 @@ Tile where(Arg condition, Arg a, Arg b);
 /// NaN if either is NaN; +0 is greater than -0.
 Tile maximum(Arg a, Arg b);
 Tile minimum(Arg a, Arg b);
+/// minimum(maximum(x, low), high): high if low is greater, NaN if x is NaN.
+Tile clamp(Arg x, Arg low, Arg high);
 /// a * b + c with one rounding.
 Tile fma(Arg a, Arg b, Arg c);
 /// ceil(a / b) for non-negative integers.
@@ -50,8 +52,10 @@ Tile cdiv(Arg a, Arg b);
 // Functions of one float tile, accurate to 2 ulp.
 Tile exp(Arg x);
 Tile exp2(Arg x);
+Tile expm1(Arg x); ///< exp(x) - 1, as accurate where x is small
 Tile log(Arg x);
 Tile log2(Arg x);
+Tile log1p(Arg x); ///< log(1 + x), as accurate where x is small
 Tile sqrt(Arg x);
 Tile rsqrt(Arg x);
 Tile sin(Arg x);
@@ -64,6 +68,10 @@ Tile ceil(Arg x);
 /// To the nearest integer, ties to even.
 Tile round(Arg x);
 Tile abs(Arg x);
+/// x to the power y: within 1 ulp, of f64 within 2 + |y log2(x)|. NaN for negative finite x unless y is whole; x^0 and
+/// 1^y are 1; the sign of a zero x does not count. Powers of f32 are computed in f64, but for 2 and -1,
+/// which is a quotient.
+Tile pow(Arg x, Arg y);
 
 // Making tiles.
 Tile full(DType type, const Shape &shape, Arg value, std::source_location where = std::source_location::current());

@@ -4,9 +4,11 @@
 #include "tenon/measure/Machine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <thread>
 
@@ -274,6 +276,25 @@ void streamingCopy(std::byte *to, const std::byte *from, size_t bytes) { std::me
 
 } // namespace
 
+namespace {
+
+/// The fastest of a few, as all are disturbed alike; each long enough to see work of so few `bytes` that it is over at
+/// once.
+double fastestOf(size_t bytes, const std::function<void()> &work) {
+  size_t calls = std::clamp<size_t>((size_t(4) << 20) / std::max<size_t>(bytes, 1), 1, 1000);
+  double fastest = 0;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    double start = now();
+    for (size_t i = 0; i < calls; ++i)
+      work();
+    double taken = now() - start;
+    fastest = attempt ? std::min(fastest, taken) : taken;
+  }
+  return fastest;
+}
+
+} // namespace
+
 HostCopy::HostCopy(std::vector<std::pair<const void *, void *>> places, size_t bytes, int threads)
     : places_(std::move(places)), bytes_(bytes), pool_(threads) {
   double best = 0;
@@ -281,16 +302,7 @@ HostCopy::HostCopy(std::vector<std::pair<const void *, void *>> places, size_t b
     for (bool alone : {false, true}) {
       if (alone && pool_.threads() == 1)
         continue;
-      // Long enough to see a copy that is over at once; the fastest of a few, as all are disturbed alike.
-      size_t calls = std::clamp<size_t>((size_t(4) << 20) / std::max<size_t>(bytes, 1), 1, 1000);
-      double fastest = 0;
-      for (int attempt = 0; attempt < 5; ++attempt) {
-        double start = now();
-        for (size_t i = 0; i < calls; ++i)
-          copy(stores, alone);
-        double taken = now() - start;
-        fastest = attempt ? std::min(fastest, taken) : taken;
-      }
+      double fastest = fastestOf(bytes, [&] { copy(stores, alone); });
       if (best == 0 || fastest < best) {
         best = fastest;
         stores_ = stores;
@@ -327,6 +339,80 @@ void HostCopy::copy(Stores stores, bool alone) {
     body(&work, 0, pieces, nullptr);
   else
     pool_.run(pieces, 0, &work, body);
+}
+
+//===--- Reading --------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+uint32_t sumOf(const std::byte *from, size_t bytes, size_t ahead) {
+  uint32_t sum = 0;
+#if defined(__x86_64__)
+  __m128i sums[4] = {};
+  for (; bytes >= 64; from += 64, bytes -= 64) {
+    if (ahead)
+      _mm_prefetch(reinterpret_cast<const char *>(from) + ahead, _MM_HINT_T1);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      sums[i] = _mm_add_epi32(sums[i], _mm_loadu_si128(reinterpret_cast<const __m128i *>(from) + i));
+  }
+  uint32_t words[16];
+  std::memcpy(words, sums, sizeof words);
+  for (uint32_t word : words)
+    sum += word;
+#endif
+  for (; bytes >= 4; from += 4, bytes -= 4) {
+    uint32_t word;
+    std::memcpy(&word, from, 4);
+    sum += word;
+  }
+  for (; bytes; ++from, --bytes)
+    sum += static_cast<uint32_t>(*from);
+  return sum;
+}
+
+} // namespace
+
+HostRead::HostRead(std::vector<const void *> places, size_t bytes, int threads)
+    : places_(std::move(places)), bytes_(bytes), pool_(threads) {
+  double best = 0;
+  for (size_t ahead : {size_t(0), size_t(4) << 10, size_t(16) << 10})
+    for (bool alone : {false, true}) {
+      if (alone && pool_.threads() == 1)
+        continue;
+      double fastest = fastestOf(bytes, [&] { read(ahead, alone); });
+      if (best == 0 || fastest < best) {
+        best = fastest;
+        ahead_ = ahead;
+        alone_ = alone;
+      }
+    }
+  way_ = "reading";
+  if (ahead_)
+    way_ += ", " + std::to_string(ahead_ >> 10) + " KiB ahead";
+  if (alone_)
+    way_ += ", one thread";
+}
+
+uint32_t HostRead::read(size_t ahead, bool alone) {
+  constexpr size_t piece = size_t(64) << 10;
+  struct Work {
+    const std::byte *from;
+    size_t bytes, ahead;
+    std::atomic<uint32_t> sum = 0; ///< whoever does not use it did not read it
+  };
+  Work work{static_cast<const std::byte *>(places_[turn_++ % places_.size()]), bytes_, ahead};
+  auto body = [](void *context, int64_t begin, int64_t end, void *) {
+    Work &work = *static_cast<Work *>(context);
+    size_t first = static_cast<size_t>(begin) * piece, last = std::min(static_cast<size_t>(end) * piece, work.bytes);
+    work.sum += sumOf(work.from + first, last - first, work.ahead);
+  };
+  auto pieces = static_cast<int64_t>((bytes_ + piece - 1) / piece);
+  if (alone)
+    body(&work, 0, pieces, nullptr);
+  else
+    pool_.run(pieces, 0, &work, body);
+  return work.sum;
 }
 
 } // namespace tenon

@@ -4,6 +4,7 @@
 #include "tenon/runtime/CpuPool.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,30 @@ private:
   size_t bytes_, turn_ = 0;
   CpuPool pool_;
   Stores stores_ = Stores::memcpy;
+  bool alone_ = false;
+  std::string way_;
+};
+
+/// Bytes that are added up and written nowhere: what a kernel that only reads can have at best. Memory answers after a
+/// while and a core asks for so many lines at once, so that reading alone may be slower than a copy of as many bytes in
+/// all. As of copies, the fastest way is kept: as the lines lie, or with those of the next page, or of the fourth from
+/// here, on their way to L2; on all threads or on this one.
+class HostRead {
+public:
+  /// A call reads `bytes` bytes; the places are taken in turn.
+  HostRead(std::vector<const void *> places, size_t bytes, int threads);
+
+  /// The sum of the bytes' words of 32 bits, modulo 2^32; of those at the end that are no whole word, of each one.
+  uint32_t operator()() { return read(ahead_, alone_); }
+  const std::string &way() const { return way_; } ///< "reading", "reading, 4 KiB ahead, one thread"
+
+private:
+  uint32_t read(size_t ahead, bool alone);
+
+  std::vector<const void *> places_;
+  size_t bytes_, turn_ = 0;
+  CpuPool pool_;
+  size_t ahead_ = 0;
   bool alone_ = false;
   std::string way_;
 };

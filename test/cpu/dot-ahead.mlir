@@ -3,10 +3,11 @@
 // RUN:   --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=amx},canonicalize,cse)' | FileCheck %s
 // RUN: %lower %s | FileCheck %s --check-prefix=OTHERS
 
-// While a step of the loop is multiplied, the next one's operands come in, four lines of a row of each with every step
-// of 64 bytes; after the last step they are the first ones of the next instance: K begins again, and B's columns move
-// on. In the last step what is stored to comes in as well. The sums start at zero: nothing is cleared and read for that,
-// but where there is no step at all.
+// While a strip of A is multiplied, the next one comes in, four lines of a row with every step of 64 bytes, and so do the
+// next step's rows of B; after the last step they are the first ones of the next instance: K begins again, and B's
+// columns move on, but only where there is no other instance below, whose axis is the faster one. In the last step what
+// is stored to comes in as well. The sums start at zero: nothing is cleared and read for that, but where there is no step
+// at all.
 // OTHERS-LABEL: func.func private @instance
 // OTHERS-NOT: hint = 2 : i32, rw = 1
 // OTHERS-LABEL: @tenon_run
@@ -18,16 +19,19 @@
 // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[K]], %c0 : index
 // CHECK: %[[LAST:.*]] = arith.cmpi sge, %[[NEXT:.*]], %[[DEPTH]] : index
 // CHECK: arith.select %[[LAST]], %c0, %[[NEXT]] : index
-// CHECK: arith.select %[[LAST]]
+// CHECK: %[[ALONE:.*]] = arith.cmpi sle, %{{.*}}, %c1 : index
+// CHECK: %[[DUE:.*]] = arith.andi %[[LAST]], %[[ALONE]] : i1
+// CHECK: arith.select %[[DUE]]
 // CHECK: scf.if %[[FIRST]] {
 // CHECK-COUNT-4: tilezero
 // CHECK: } else {
 // CHECK-COUNT-4: tileloadd64
 // CHECK: scf.for
+// CHECK-COUNT-4: "llvm.intr.prefetch"(%{{.*}}) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
 // CHECK: scf.if %[[LAST]] {
 // CHECK-COUNT-8: "llvm.intr.prefetch"(%{{.*}}) <{cache = 1 : i32, hint = 2 : i32, rw = 1 : i32}>
 // CHECK-NEXT: }
-// CHECK-COUNT-8: "llvm.intr.prefetch"(%{{.*}}) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
+// CHECK-COUNT-4: "llvm.intr.prefetch"(%{{.*}}) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
 // CHECK-NOT: llvm.intr.prefetch
 // CHECK: tdpbf16ps
 func.func @matmul(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},

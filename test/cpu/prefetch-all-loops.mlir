@@ -4,7 +4,7 @@
 
 // Rows of 1600 bytes, ten in a window, one loop: what begins a page further on, three rows down, and not ten.
 // CHECK-LABEL: func.func private @instance
-// CHECK: scf.for %[[ROW:.*]] = %c0 to %c10 step %c1 {
+// CHECK: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c1 {
 // CHECK: scf.for %{{.*}} = %c0 to %c384 step %c32 {
 // CHECK: arith.addi %{{.*}}, %c3 : index
 // CHECK: "llvm.intr.prefetch"
@@ -66,6 +66,96 @@ func.func @reduced_twice(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 
 // -----
 
+// Rows less their sum, of 128 lines: the loop that adds up brings in the last eighth, 16 lines in 32 iterations, and the one
+// that stores the rest, 7 lines in 4 iterations.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %[[J:.*]] = %c0 to %c2048 step %c64
+// CHECK: %[[SCALED:.*]] = arith.muli %[[J]], %c1024
+// CHECK: arith.divui %[[SCALED]], %c2048
+// CHECK: arith.addi %{{.*}}, %c7168
+// CHECK: "llvm.intr.prefetch"
+// CHECK-NOT: "llvm.intr.prefetch"
+// CHECK: arith.addf
+// CHECK: scf.for %[[J:.*]] = %c0 to %c2048 step %c32
+// CHECK: %[[SCALED:.*]] = arith.muli %[[J]], %c7168
+// CHECK: arith.divui %[[SCALED]], %c2048
+// CHECK: "llvm.intr.prefetch"
+// CHECK: "llvm.intr.prefetch"
+// CHECK-NOT: "llvm.intr.prefetch"
+// CHECK: arith.subf
+func.func @first_loop_of_stored(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                                %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %rows = tile.size %x, 0 : !tile.view<2, f32>
+  %i = tile.grid %rows
+  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x2048xf32>
+  %m = tile.reduce %a dim 1 : (tensor<1x2048xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    tile.yield %r : f32
+  }
+  %n = tile.broadcast %m : tensor<1x1xf32> -> tensor<1x2048xf32>
+  %d = arith.subf %a, %n : tensor<1x2048xf32>
+  tile.store %d, %y[%i, %zero] : tensor<1x2048xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// Random numbers have a loop of their own that reads nothing: it brings in half of the row that is read next, the other
+// loop half of the one after it.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %[[J:.*]] = %c0 to %c1024 step %c128
+// CHECK: arith.muli %[[J]], %c2
+// CHECK-COUNT-4: "llvm.intr.prefetch"
+// CHECK-NOT: "llvm.intr.prefetch"
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c32
+// CHECK: "llvm.intr.prefetch"
+// CHECK-NOT: "llvm.intr.prefetch"
+// CHECK: arith.mulf
+func.func @noise(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                 %seed: i64) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %rows = tile.size %x, 0 : !tile.view<2, f32>
+  %i = tile.grid %rows
+  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x1024xf32>
+  %counter = tile.iota 1 : tensor<1x1024xi64>
+  %bits = tile.random_bits %seed, %counter {rounds = 7 : i64} : tensor<1x1024xi64> -> tensor<1x1024xi16>
+  %n = arith.uitofp %bits : tensor<1x1024xi16> to tensor<1x1024xf32>
+  %d = arith.mulf %a, %n : tensor<1x1024xf32>
+  tile.store %d, %y[%i, %zero] : tensor<1x1024xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// Where the row that is read next becomes known behind that loop, it brings in nothing.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c128
+// CHECK-NOT: "llvm.intr.prefetch"
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c32
+// CHECK: "llvm.intr.prefetch"
+// CHECK: arith.mulf
+func.func @noise_of_a_row(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                          %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                          %seed: i64) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %rows = tile.size %x, 0 : !tile.view<2, f32>
+  %i = tile.grid %rows
+  %counter = tile.iota 1 : tensor<1x1024xi64>
+  %bits = tile.random_bits %seed, %counter {rounds = 7 : i64} : tensor<1x1024xi64> -> tensor<1x1024xi16>
+  %n = arith.uitofp %bits : tensor<1x1024xi16> to tensor<1x1024xf32>
+  %next = arith.addi %i, %one : index
+  %row = arith.muli %next, %next : index
+  %a = tile.load %x[%row, %zero] : !tile.view<2, f32> -> tensor<1x1024xf32>
+  %d = arith.mulf %a, %n : tensor<1x1024xf32>
+  tile.store %d, %y[%i, %zero] : tensor<1x1024xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
 // A reduction without a neutral element takes its first step before its loop; the loop around that is the kernel's.
 // CHECK-LABEL: func.func private @instance
 // CHECK: math.tanh
@@ -102,5 +192,28 @@ func.func @first_step_before_the_loops(%x: !tile.view<1, f32> {tile.unit_stride 
     scf.yield %nx : tensor<1xi32>
   }
   tile.store %r, %y[%g] : tensor<1xi32>, !tile.view<1, i32>
+  return
+}
+
+// -----
+
+// Tiles beside each other, of short rows: rows further down in the same tile, and not what lies beside them.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to %c384 step %c32 {
+// CHECK: arith.addi %{{.*}}, %c3 : index
+// CHECK: "llvm.intr.prefetch"({{.*}}rw = 0
+// CHECK: arith.negf
+func.func @side_by_side(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                        %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+  %ten = arith.constant 10 : index
+  %wide = arith.constant 400 : index
+  %rows = tile.size %x, 0 : !tile.view<2, f32>
+  %cols = tile.size %x, 1 : !tile.view<2, f32>
+  %i, %j = tile.grid %rows, %cols
+  %first = arith.muli %i, %ten : index
+  %left = arith.muli %j, %wide : index
+  %a = tile.load %x[%first, %left] : !tile.view<2, f32> -> tensor<10x400xf32>
+  %b = arith.negf %a : tensor<10x400xf32>
+  tile.store %b, %y[%first, %left] : tensor<10x400xf32>, !tile.view<2, f32>
   return
 }

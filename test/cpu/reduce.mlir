@@ -5,7 +5,7 @@
 // -0, which changes no sum, not even that of nothing but -0.
 // CHECK-LABEL: func.func private @instance
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<-0.000000e+00> : vector<32xf32>
-// CHECK: scf.for %{{.*}} = %c0 to %c4 step %c1 {
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1 {
 // CHECK: %[[SUM:.*]] = scf.for %{{.*}} = %c0 to %c64 step %c32 iter_args(%{{.*}} = %[[ZERO]])
 // CHECK: %[[LOW:.*]] = vector.extract_strided_slice %[[SUM]] {offsets = [0], sizes = [16]
 // CHECK: %[[HIGH:.*]] = vector.extract_strided_slice %[[SUM]] {offsets = [16], sizes = [16]

@@ -42,6 +42,35 @@ const Kernel siluProduct("silu_product(a, b, c, bm=128, bn=128, bk=64)",
                            c.store({i * bm, j * bn}, acc.to(c.dtype()));
                          });
 
+/// The same where memory says how long an instance takes: blocks take the next one when they are free.
+const Kernel raggedSilu("ragged_silu(a, b, lengths, c, bm=64, bn=64, bk=64)",
+                        [](View a, View b, View lengths, View c, Param bm, Param bn, Param bk) {
+                          promise_no_overlap();
+                          auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
+                          Tile acc = zeros(f32, {bm, bn});
+                          for (Index k : range(0, lengths.at({i}), bk)) {
+                            Tile x = a.load({i * bm, k}, {bm, bk}).to(f32);
+                            acc = dot((x * sigmoid(x)).to(a.dtype()), b.load({k, j * bn}, {bk, bn}), acc);
+                          }
+                          c.store({i * bm, j * bn}, acc.to(c.dtype()));
+                        });
+
+/// Operands that are not computed, and whose elements something else needs as well: norms of rows, sums of columns.
+const Kernel cosines("cosines(a, b, c, sums, bm=64, bn=64, bk=64)",
+                     [](View a, View b, View c, View sums, Param bm, Param bn, Param bk) {
+                       promise_no_overlap();
+                       auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
+                       Tile acc = zeros(f32, {bm, bn}), ofA = zeros(f32, {bm, 1}), ofB = zeros(f32, {1, bn});
+                       for (Index k : range(0, a.size(1), bk)) {
+                         Tile x = a.load({i * bm, k}, {bm, bk}), y = transpose(b.load({j * bn, k}, {bn, bk}));
+                         acc = dot(x, y, acc);
+                         ofA += sum(x.to(f32) * x.to(f32), 1);
+                         ofB += sum(y.to(f32), 0);
+                       }
+                       c.store({i * bm, j * bn}, acc / sqrt(ofA + 1));
+                       if_(i == 0, [&] { sums.store({0, j * bn}, ofB); });
+                     });
+
 /// Both operands are computed, one of two loads, for two dots that read the same left one; sums begin at a load.
 const Kernel gatedProducts("gated_products(x, gate, b, d, start, c, e, bm=64, bn=64, bk=64)",
                            [](View x, View gate, View b, View d, View start, View c, View e, Param bm, Param bn,
@@ -116,6 +145,21 @@ Arguments siluArguments(int64_t m, int64_t n, int64_t k) {
   return {matrix(bf16, m, k, 1), matrix(bf16, k, n, 2), Tensor::zeros(bf16, {m, n})};
 }
 
+Arguments raggedArguments(int64_t m, int64_t n, int64_t k) {
+  Tensor lengths = Tensor::zeros(i64, {(m + 63) / 64});
+  for (int64_t i = 0; i < lengths.size(0); ++i)
+    lengths.setInt({i}, k * ((i * 3 + 2) % 4) / 3);
+  return {matrix(bf16, m, k, 1), matrix(bf16, k, n, 2), lengths, Tensor::zeros(bf16, {m, n})};
+}
+
+/// Of whole numbers: sums are exact, whatever adds them up.
+Arguments cosineArguments(int64_t m, int64_t n, int64_t k, DType dtype = bf16) {
+  Tensor a = matrix(dtype, m, k, 1), b = matrix(dtype, n, k, 2);
+  for (Tensor &tensor : {std::ref(a), std::ref(b)})
+    forEachIndex(tensor.sizes(), [&](const std::vector<int64_t> &i) { tensor.set(i, std::round(tensor.get(i))); });
+  return {a, b, Tensor::zeros(f32, {m, n}), Tensor::zeros(f32, {1, n})};
+}
+
 Arguments gatedArguments(int64_t m, int64_t n, int64_t k) {
   return {matrix(f16, m, k, 1), matrix(f16, m, k, 2),       matrix(f16, k, n, 3),      matrix(f16, n, k, 4),
           matrix(f32, m, n, 5), Tensor::zeros(f32, {m, n}), Tensor::zeros(f32, {m, n})};
@@ -174,6 +218,54 @@ TEST(ComputedOperands, ActivationsOnTheirWayIn) {
   expectSame(siluProduct, siluArguments(264, 264, 200), options, {read, buffered});
 }
 
+/// Two warpgroups that take program instances in turns: buffers and slots are each one's own.
+TEST(ComputedOperands, InTurns) {
+  constexpr const char *inTurns = "two warpgroups take program instances in turns";
+  LaunchOptions options = onSimulator({{"bm", 64}, {"bn", 64}}, 8);
+  options.compile.pingPong = true;
+  for (int64_t k : {64, 328})
+    expectSame(siluProduct, siluArguments(200, 136, k), options, {inTurns, read, buffered});
+  expectSame(int4Product, int4Arguments(72, 136, 384), options, {inTurns, read, buffered});
+  expectSame(raggedSilu, raggedArguments(456, 72, 328), options, {inTurns, read, buffered});
+}
+
+TEST(ComputedOperands, InstancesOfDifferentLength) {
+  LaunchOptions options = onSimulator({}, 4);
+  expectSame(raggedSilu, raggedArguments(456, 72, 328), options,
+             {"blocks take the next one when they are free", read, buffered});
+  options.compile.cluster = 2;
+  expectSame(raggedSilu, raggedArguments(456, 72, 328), options, {read, buffered});
+}
+
+/// Where all blocks share the last instances, each with a part of K; sums are then added in another order.
+TEST(ComputedOperands, SharedTails) {
+  LaunchOptions options = onSimulator({{"bm", 64}, {"bn", 64}}, 4);
+  options.compile.shareTail = true;
+  expectSame(siluProduct, siluArguments(128, 128, 640), options,
+             {"the last program instances are shared by all blocks", read, buffered});
+  expectSame(int4Product, int4Arguments(64, 128, 1280), options, {read, buffered});
+  options.compile.cluster = 2;
+  expectSame(siluProduct, siluArguments(128, 192, 640), options, {read, buffered});
+}
+
+/// What a dot multiplies comes through slots even where something else reads it, which reads a slot of its own.
+TEST(ComputedOperands, AlsoReadByOthers) {
+  constexpr const char *bulk = "load is made by the tensor memory accelerator";
+  LaunchOptions options = onSimulator({}, 4);
+  expectSame(cosines, cosineArguments(72, 72, 0), options, {});
+  for (int64_t k : {64, 328})
+    expectSame(cosines, cosineArguments(136, 72, k), options, {bulk, read});
+  expectSame(cosines, cosineArguments(136, 136, 200, f16), onSimulator({{"bm", 128}, {"bn", 128}}, 8), {bulk, read});
+  options.compile.pingPong = true;
+  options.compile.warps = 8;
+  expectSame(cosines, cosineArguments(264, 136, 200), options, {bulk, read});
+  LaunchOptions large;
+  large.params = {{"bm", 128}, {"bn", 128}};
+  std::string ptx = emit(cosines, cosineArguments(256, 256, 256), "ptx", large);
+  EXPECT_GT(count(ptx, "wgmma.mma_async"), 0u);
+  expectAssembles(ptx);
+}
+
 TEST(ComputedOperands, BothOfThem) {
   expectSame(gatedProducts, gatedArguments(72, 72, 0), onSimulator({}, 4), {});
   for (int64_t k : {64, 136, 328})
@@ -189,6 +281,18 @@ TEST(ComputedOperands, RowsThatBeginAnywhere) {
   arguments = int4Arguments(16, 128, 384);
   arguments[1] = shifted(i8, 192, 128, 2);
   expectSame(int4Product, arguments, onSimulator({}, 4), {buffered});
+}
+
+/// Where loops are split, slots are so many that two blocks fit; not where somebody says how many.
+TEST(ComputedOperands, TwoBlocks) {
+  LaunchOptions options = onSimulator({}, 4);
+  auto bytes = [&] { return prepare(int4Product, int4Arguments(16, 256, 1024), options).gpu->sharedBytes; };
+  constexpr int64_t halfOfAll = 113 * 1024;
+  EXPECT_GT(bytes(), halfOfAll);
+  options.compile.split = 2;
+  EXPECT_LE(bytes(), halfOfAll);
+  options.compile.stages = 8;
+  EXPECT_GT(bytes(), halfOfAll);
 }
 
 /// Weights whose columns are contiguous, and scales that no transfer can bring.

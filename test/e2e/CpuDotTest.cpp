@@ -340,4 +340,133 @@ TEST(CpuDot, SumsThatStartInALoop) {
         }
 }
 
+// What the sums of a loop are added to: themselves, changed element by element, which the blocks compute; or what needs
+// other elements of them, or multiplies them, and must not be overwritten meanwhile.
+enum Change { scaled, scaledAndMoved, turned, ofTheFirstRow, multiplied };
+Kernel changedSums("changed_sums(a, b, factors, c, change)", [](View a, View b, View factors, View c, Param change) {
+  Index i = grid(cdiv(c.size(0), 64));
+  Tile sums = full(accumulator(a.dtype()), {64, 64}, 1);
+  for (Index k : range(0, a.size(1), 32)) {
+    Tile x = a.load({i * 64, k}, {64, 32}), y = b.load({k, 0}, {32, 64});
+    Tile factor = sum(factors.load({i * 64, k}, {64, 2}), 1);
+    Tile before;
+    if (change == scaled)
+      before = sums * factor;
+    else if (change == scaledAndMoved)
+      before = sums * factor - max(sums, 0);
+    else if (change == turned)
+      before = transpose(sums);
+    else if (change == ofTheFirstRow)
+      before = sums + slice(sums, 0, 0, 1);
+    if (change == multiplied)
+      sums = dot((sums - factor).to(a.dtype()), b.load({0, 0}, {64, 64}), sums * factor);
+    else
+      sums = dot(x, y, before);
+  }
+  c.store({i * 64, 0}, sums);
+});
+
+TEST(CpuDot, SumsThatAreChangedInALoop) {
+  struct Way {
+    const char *level;
+    DType type;
+    std::vector<Change> changes;
+  };
+  const Way ways[] = {{"native", f32, {scaled, scaledAndMoved, turned, ofTheFirstRow, multiplied}},
+                      {"native", bf16, {scaled, multiplied}},
+                      {"amx-emulated", bf16, {scaledAndMoved, turned, ofTheFirstRow}},
+                      {"amx-emulated", i8, {scaled}},
+                      {"baseline", f32, {scaled}}};
+  for (const auto &[level, type, changes] : ways)
+    for (Change change : changes)
+      for (int64_t rows : {64, 101}) {
+        int64_t depth = change == multiplied ? 33 : 96; // few steps, for numbers that stay small
+        Tensor a = wholeNumbers(type, {rows, depth}, 1), b = wholeNumbers(type, {96, 64}, 2);
+        Tensor factors = Tensor::empty(accumulator(type), {rows, depth});
+        factors.fillRandom(3, -2, 2);
+        forEachIndex(factors.sizes(),
+                     [&](const std::vector<int64_t> &at) { factors.set(at, std::round(factors.get(at))); });
+        Tensor c = Tensor::zeros(accumulator(type), {rows, 64}), expected = c.clone();
+        LaunchOptions options;
+        options.params = {{"change", change}};
+        options.target = Target::interpreter;
+        launch(changedSums, {a, b, factors, expected}, options);
+        options.target = Target::cpu;
+        options.compile.isa = level;
+        launch(changedSums, {a, b, factors, c}, options);
+        ASSERT_EQ(valuesOf(c), valuesOf(expected))
+            << level << " " << nameOf(type) << ", " << rows << " rows, " << change;
+      }
+}
+
+// Sums that begin at zero and are looked at before anything is added to them: then the zeros have to be there.
+Kernel sumsSoFar("sums_so_far(a, b, before, c)", [](View a, View b, View before, View c) {
+  Index i = grid(cdiv(c.size(0), 64));
+  Tile sums = zeros(accumulator(a.dtype()), {64, 64});
+  for (Index k : range(0, a.size(1), 32)) {
+    before.store({i * 64, k / 32}, sum(sums, 1));
+    sums = dot(a.load({i * 64, k}, {64, 32}), b.load({k, 0}, {32, 64}), sums);
+  }
+  c.store({i * 64, 0}, sums);
+});
+
+TEST(CpuDot, SumsThatAreLookedAtFirst) {
+  for (const char *level : {"native", "amx-emulated"})
+    for (DType type : {f32, bf16, i8}) {
+      Tensor a = wholeNumbers(type, {256, 96}, 1), b = wholeNumbers(type, {96, 64}, 2);
+      Tensor before = Tensor::zeros(accumulator(type), {256, 3}), expectedBefore = before.clone();
+      Tensor c = Tensor::zeros(accumulator(type), {256, 64}), expected = c.clone();
+      LaunchOptions options;
+      options.target = Target::interpreter;
+      launch(sumsSoFar, {a, b, expectedBefore, expected}, options);
+      options.target = Target::cpu;
+      options.compile.isa = level;
+      launch(sumsSoFar, {a, b, before, c}, options);
+      EXPECT_EQ(valuesOf(before), valuesOf(expectedBefore)) << level << " " << nameOf(type);
+      EXPECT_EQ(valuesOf(c), valuesOf(expected)) << level << " " << nameOf(type);
+    }
+}
+
+// What is packed of b stays for the instances below, and for no launch after this one; rows of a are read where they
+// lie or copied, with edges everywhere or none.
+TEST(CpuDot, OperandsThatStay) {
+  for (const char *level : dotLevels)
+    for (DType type : {bf16, i8})
+      for (auto [m, n, k] : {std::array<int64_t, 3>{256, 128, 128}, {200, 100, 128}, {130, 70, 100}, {97, 64, 256}}) {
+        SCOPED_TRACE(std::string(level) + " " + std::to_string(m) + " x " + std::to_string(n) + " x " +
+                     std::to_string(k));
+        Tensor b = wholeNumbers(type, {k, n}, 5);
+        for (uint64_t seed : {1, 2}) {
+          b.copyFrom(wholeNumbers(type, {k, n}, 10 + seed));
+          expectProduct(wholeNumbers(type, {m, k}, seed), b, {64, 64, k}, asTheyAre, level);
+          expectProduct(insideALarger.of(wholeNumbers(type, {m, k}, seed)), b, {48, 32, k}, asTheyAre, level);
+          expectProduct(wholeNumbers(type, {m, k}, seed), columnMajor.of(b), {64, 32, 128}, turnedInTheKernel, level);
+        }
+      }
+}
+
+// Two products with the same b, in a kernel that nobody promised anything about: c may be b.
+Kernel twice("twice(a, b, c, bm, bn, bk)", [](View a, View b, View c, Param bm, Param bn, Param bk) {
+  auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
+  Tile x = a.load({i * bm, 0}, {bm, bk});
+  Tile first = dot(x, b.load({0, j * bn}, {bk, bn}), zeros(f32, {bm, bn}));
+  c.store({i * bm, j * bn}, first.to(c.dtype()));
+  Tile second = dot(x, b.load({0, j * bn}, {bk, bn}), first);
+  c.store({i * bm, j * bn}, second.to(c.dtype()));
+});
+
+TEST(CpuDot, AnOperandThatIsTheResult) {
+  for (const char *level : dotLevels) {
+    SCOPED_TRACE(level);
+    Tensor a = Tensor::zeros(bf16, {64, 64}), b = wholeNumbers(bf16, {64, 64}, 3), c = b.clone();
+    for (int64_t i = 0; i < 64; ++i)
+      a.set({i, i}, 2);
+    LaunchOptions options;
+    options.compile.isa = level;
+    options.params = {{"bm", 64}, {"bn", 64}, {"bk", 64}};
+    launch(twice, {a, c, c}, options);
+    forEachIndex(b.sizes(), [&](const std::vector<int64_t> &i) { EXPECT_EQ(c.get(i), 6 * b.get(i)); });
+  }
+}
+
 } // namespace

@@ -31,6 +31,18 @@ const Kernel lessLeast("less_least(x, y, rows=2, cols)", [](View x, View y, Para
   y.store({i * rows, 0}, t - min(t, 1));
 });
 
+/// Rows and how far they are from their sums, stored to views that may end before one another and before what is read;
+/// and a sum over rows, which sees them all.
+const Kernel ragged("ragged(x, y, z, w, shift, rows=4, cols=64)",
+                    [](View x, View y, View z, View w, Index shift, Param rows, Param cols) {
+                      Index i = grid(cdiv(w.size(0) * rows, rows));
+                      Tile t = x.load({i * rows + shift, 0}, {rows, cols}, 3);
+                      Tile s = sum(t, 1);
+                      y.store({i * rows, 0}, t - s);
+                      z.store({i * rows - shift, 0}, s);
+                      w.store({i, 0}, sum(t + 1, 0));
+                    });
+
 /// Small whole numbers, so that every result is exact.
 float number(int64_t row, int64_t col) { return static_cast<float>((row * 31 + col * 7) % 113 - 56); }
 
@@ -61,6 +73,30 @@ struct Place {
 const Place places[] = {{5000, 2048, 2048, 0}, {5000, 2048, 2048, 1},  {5000, 2000, 2048, 0},
                         {5000, 2001, 2001, 0}, {4999, 2048, 2064, 16}, {16, 512, 512, 0},
                         {15, 500, 512, 0},     {3400, 3072, 3072, 0},  {1, 10240000, 10240000, 0}};
+
+TEST(CpuMemory, RowsPastTheEndOfWhatIsStoredTo) {
+  for (int64_t ofX : {0, 7, 25})
+    for (int64_t ofY : {1, 10, 26})
+      for (int64_t ofZ : {2, 25})
+        for (int64_t cols : {64, 50})
+          for (int64_t shift : {-3, 0, 2}) {
+            std::vector<Arguments> both;
+            for (Target target : {Target::cpu, Target::interpreter}) {
+              Arguments &a = both.emplace_back();
+              a = {numbers(Tensor::zeros(f32, {ofX, cols})), Tensor::zeros(f32, {ofY, cols}),
+                   Tensor::zeros(f32, {ofZ, 1}), Tensor::zeros(f32, {7, 64}), shift};
+              LaunchOptions options;
+              options.target = target;
+              launch(ragged, a, options);
+            }
+            for (size_t i : {1, 2, 3}) {
+              const Tensor &ours = both[0][i].tensor(), &right = both[1][i].tensor();
+              ASSERT_EQ(std::memcmp(ours.data(), right.data(), static_cast<size_t>(ours.elements()) * 4), 0)
+                  << "result " << i << ": " << ofX << ", " << ofY << ", " << ofZ << " rows of " << cols << ", shift "
+                  << shift;
+            }
+          }
+}
 
 TEST(CpuMemory, LargeResultsAreCompleteAndNothingElseIsTouched) {
   for (const Place &p : places) {

@@ -20,6 +20,20 @@ const Kernel gated("gated(x, g, y, cols=256)", [](View x, View g, View y, Param 
   y.store({i * cols}, (gate * (t * (0.5 * (1 + erf(t * 0.7071067811865476))))).to(y.dtype()));
 });
 
+/// The same with the half elsewhere.
+const Kernel halved("halved(x, g, y, cols=256)", [](View x, View g, View y, Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  Tile t = x.load({i * cols}, {cols}).to(f32), gate = g.load({i * cols}, {cols}).to(f32);
+  y.store({i * cols}, (gate * (0.5 * t * (1 + erf(t * 0.7071067811865476)))).to(y.dtype()));
+});
+
+/// log2(1 + 2^x): a power that is lost in a sum.
+const Kernel softplus("softplus(x, y, cols=256)", [](View x, View y, Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  Tile t = x.load({i * cols}, {cols}).to(f32);
+  y.store({i * cols}, log2(1 + exp2(t)).to(y.dtype()));
+});
+
 /// How far each is below the largest, as a power of e.
 const Kernel below("below(x, y, cols=256)", [](View x, View y, Param cols) {
   Index i = grid(cdiv(x.size(0), cols));
@@ -65,23 +79,43 @@ void expectSame(const Kernel &kernel, const Arguments &arguments, DType type) {
   }
 }
 
-TEST(CpuPowers, GatedUnits) {
+void expectGatedUnits(const Kernel &kernel) {
   for (DType type : {f32, f16, bf16}) {
     Tensor x = samples(type), g = Tensor::empty(type, {7000});
     g.fill(-3);
     x.set({6999}, INFINITY);
     x.set({6998}, -INFINITY);
     x.set({6997}, NAN);
-    expectSame(gated, {x, g}, type);
-    Tensor y = resultOf(gated, {x, g}, type, "native");
+    expectSame(kernel, {x, g}, type);
+    Tensor y = resultOf(kernel, {x, g}, type, "native");
     EXPECT_EQ(y.get({6999}), -INFINITY);
     EXPECT_TRUE(std::isnan(y.get({6998})));
     EXPECT_TRUE(std::isnan(y.get({6997})));
     double unit = type == f32 ? 0x1p-20 : type == f16 ? 0x1p-10 : 0x1p-7;
     for (int64_t i = 16; i < 6997; ++i) {
       double t = x.get({i}), exact = -3 * t * std::erfc(-t * std::sqrt(0.5)) / 2;
-      ASSERT_NEAR(y.get({i}), exact, unit * std::abs(exact) + (type == f32 ? 1e-6 : type == f16 ? 1e-7 : 1e-37)) << t;
+      // In bf16 the smallest factor is about 2^-126, of numbers up to 14, times 3.
+      ASSERT_NEAR(y.get({i}), exact, unit * std::abs(exact) + (type == f32 ? 1e-6 : type == f16 ? 1e-7 : 5e-37)) << t;
     }
+  }
+}
+
+TEST(CpuPowers, GatedUnits) { expectGatedUnits(gated); }
+TEST(CpuPowers, GatedUnitsWithHalfOfX) { expectGatedUnits(halved); }
+
+TEST(CpuPowers, LostInSums) {
+  for (DType type : {f32, f16, bf16}) {
+    Tensor x = samples(type);
+    x.set({6999}, -INFINITY);
+    x.set({6998}, NAN);
+    for (int64_t i = 0; i < 300; ++i) // through all that is small, in whole registers too
+      x.set({100 + i}, -static_cast<double>(2 * i));
+    expectSame(softplus, {x}, type);
+    Tensor y = resultOf(softplus, {x}, type, "native");
+    EXPECT_EQ(y.get({6999}), 0);
+    EXPECT_TRUE(std::isnan(y.get({6998})));
+    for (int64_t i = 0; i < 300; ++i)
+      ASSERT_NEAR(y.get({100 + i}), std::log2(1 + std::exp2(-2.0 * i)), 0x1p-8) << i;
   }
 }
 
@@ -96,6 +130,18 @@ TEST(CpuPowers, BelowTheLargest) {
     Tensor y = resultOf(below, {x}, type, "native");
     EXPECT_TRUE(std::isnan(y.get({310})));
     EXPECT_EQ(y.get({6999}), 0);
+    // Through the subnormal numbers, which f32 keeps.
+    Tensor falling = Tensor::zeros(type, {7000});
+    for (int64_t i = 0; i < 7000; ++i)
+      falling.set({i}, -static_cast<double>(i % 256));
+    expectSame(below, {falling}, type);
+    Tensor z = resultOf(below, {falling}, type, "native");
+    for (int64_t i = 0; i < 256; ++i) {
+      double exact = std::exp(-static_cast<double>(i)), unit = type == f32 ? 0x1p-22 : type == f16 ? 0x1p-10 : 0x1p-8;
+      double least = type == f32 ? 0x1p-149 : type == f16 ? 0x1p-24 : 0x1p-126;
+      ASSERT_NEAR(z.get({i}), exact, exact * unit + least) << i;
+      ASSERT_TRUE(type != f32 || (z.get({i}) > 0) == (i < 104)) << i;
+    }
   }
 }
 

@@ -21,8 +21,10 @@ struct Function {
 const Function functions[] = {
     {"exp", exp, [](long double x) { return expl(x); }},
     {"exp2", exp2, [](long double x) { return exp2l(x); }},
+    {"expm1", expm1, [](long double x) { return expm1l(x); }},
     {"log", log, [](long double x) { return logl(x); }},
     {"log2", log2, [](long double x) { return log2l(x); }},
+    {"log1p", log1p, [](long double x) { return log1pl(x); }},
     {"sqrt", sqrt, [](long double x) { return sqrtl(x); }},
     {"rsqrt", rsqrt, [](long double x) { return 1 / sqrtl(x); }},
     {"sin", sin, [](long double x) { return sinl(x); }},
@@ -100,6 +102,47 @@ TEST_P(MathFunctions, F64) { checkAccuracy(GetParam(), f64); }
 TEST_P(MathFunctions, F32) { checkAccuracy(GetParam(), f32); }
 TEST_P(MathFunctions, F16) { checkAccuracy(GetParam(), f16); }
 TEST_P(MathFunctions, BF16) { checkAccuracy(GetParam(), bf16); }
+
+TEST_P(MathFunctions, Powers) {
+  std::vector<double> bases = {0,   1,    -1,    2,    -2,     0.3,      -0.3,      1e-3, 7,
+                               1e4, -1e4, 1e-30, 3e38, 1.0001, INFINITY, -INFINITY, NAN};
+  std::vector<double> exponents = {0, 1, -1, 2, 3, -3, 0.5, -0.5, 2.5, 1e4, -77.7, 1e-6, INFINITY, -INFINITY, NAN};
+  int64_t n = static_cast<int64_t>(bases.size() * exponents.size());
+  for (DType type : {f64, f32, f16, bf16}) {
+    Tensor x = Tensor::empty(type, {2, n});
+    for (int64_t i = 0; i < n; ++i) {
+      x.set({0, i}, bases[static_cast<size_t>(i) % bases.size()]);
+      x.set({1, i}, exponents[static_cast<size_t>(i) / bases.size()]);
+    }
+    Tensor y = compute(GetParam(), x, type, 4, n, [](const std::vector<Tile> &in) {
+      return std::vector<Tile>{pow(in[0], in[1]), pow(in[0], 2), pow(in[0], -1.0), pow(in[0], 257)}; // no bf16 is 257
+    });
+    for (int64_t i = 0; i < n; ++i) {
+      double base = x.get({0, i});
+      for (auto [row, exponent] : {std::pair<int64_t, double>{0, x.get({1, i})}, {1, 2}, {2, -1}, {3, 257}}) {
+        long double exact = powl(base, exponent), steps = fabsl(exponent * log2l(fabsl(base)));
+        double got = y.get({row, i});
+        EXPECT_LE(ulps(type, got, exact), type == f64 && std::isfinite(steps) ? 2 + steps : 1)
+            << base << " to the power " << exponent << " in " << nameOf(type) << " is " << got << ", not " << exact;
+      }
+    }
+  }
+}
+
+TEST_P(MathFunctions, Clamp) {
+  Tensor x = vectorOf(f32, {-3, -0.5, 0, 0.5, 3, INFINITY, -INFINITY, NAN}).reshape({1, 8});
+  Tensor y = compute(GetParam(), x, f32, 3, 8, [](const std::vector<Tile> &in) {
+    return std::vector<Tile>{clamp(in[0], -1, 1), clamp(in[0], in[0] * 0 + 2, 1), clamp(in[0].to(i32), 0, 2).to(f32)};
+  });
+  std::vector<double> expected = {-1, -0.5, 0, 0.5, 1, 1, -1, NAN};
+  for (int64_t i = 0; i < 8; ++i) {
+    EXPECT_TRUE(identical(y.get({0, i}), expected[static_cast<size_t>(i)])) << i;
+    if (i < 5) {
+      EXPECT_EQ(y.get({1, i}), 1); // above the highest
+      EXPECT_EQ(y.get({2, i}), i == 4 ? 2 : 0);
+    }
+  }
+}
 
 // A function of a C++ number, of a scalar and of a tile of odd size.
 TEST_P(MathFunctions, ScalarsAndOddSizes) {

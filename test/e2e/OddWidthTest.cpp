@@ -15,8 +15,7 @@ LaunchOptions with(int64_t bm, int64_t bn, int warps, int cluster = 0) {
   return options;
 }
 
-/// 200 columns are five panels of 40; 72, 184 (23 pieces of 16 bytes) and 120 are one. Sizes that end within tiles,
-/// within panels, and with them.
+/// Whole rows, where shared memory is enough for them. Sizes that end within tiles, and with them.
 TEST(OddWidth, Products) {
   struct Case {
     int64_t bm, bn;
@@ -24,8 +23,8 @@ TEST(OddWidth, Products) {
     int64_t m, n, k;
     const char *told;
   };
-  for (const Case &one : {Case{128, 200, 8, 0, 130, 400, 320, "through 20480 bytes of shared memory, in 5 slices"},
-                          Case{128, 200, 8, 4, 260, 208, 128, "in 5 slices"},
+  for (const Case &one : {Case{128, 200, 8, 0, 130, 400, 320, "through 51200 bytes of shared memory"},
+                          Case{128, 200, 8, 4, 260, 208, 128, "through 51200 bytes of shared memory"},
                           Case{128, 200, 8, 8, 250, 600, 328, "each of 8 blocks a part"},
                           Case{64, 200, 4, 2, 100, 232, 192, "through 25600 bytes of shared memory"},
                           Case{128, 72, 4, 4, 100, 300 * 8, 64, "through 18432 bytes of shared memory"},
@@ -43,6 +42,28 @@ TEST(OddWidth, Products) {
       EXPECT_TRUE(verdict.passed) << problem.label << ", " << one.bn << " columns: " << verdict.reason;
     }
   }
+}
+
+/// Teams that take turns have a tile each, and whole rows of both would be slots of the rings: three panels of 56
+/// columns, one after the other.
+TEST(OddWidth, SlicesInTurns) {
+  Problem problem = zoo::matmulProblem({.m = 130, .n = 344, .k = 128, .transposedB = true}, bf16, 3);
+  LaunchOptions options = withParamsOf(problem, with(128, 168, 8));
+  options.compile.pingPong = true;
+  expectParts(remarksOf(zoo::matmul, problem.arguments, options),
+              {"through 14336 bytes of shared memory, in 3 slices"});
+  Verdict verdict = verify(problem, zoo::matmul, options);
+  EXPECT_TRUE(verdict.passed) << verdict.reason;
+}
+
+/// Of each pair of a batch: boxes of three dimensions.
+TEST(OddWidth, Batches) {
+  const zoo::Entry &entry = zoo::find("batched_matmul");
+  Problem problem = entry.makeProblem(std::vector<int64_t>{2, 130, 208, 64}, bf16, 3);
+  LaunchOptions options = withParamsOf(problem, with(128, 200, 8));
+  expectParts(remarksOf(entry.kernel, problem.arguments, options), {"through 51200 bytes of shared memory"});
+  Verdict verdict = verify(problem, entry.kernel, options);
+  EXPECT_TRUE(verdict.passed) << verdict.reason;
 }
 
 /// Rows that do not end at multiples of 16 bytes cannot be stored so.

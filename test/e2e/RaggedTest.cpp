@@ -144,14 +144,26 @@ TEST(Ragged, ClustersTakeInstances) {
     run({0, 0}, 2, 2);
     run({70, 200}, 3, 2);
     run({130}, 4, 4);
+    run({600}, 4, 4); // four tiles of rows, and one in four columns
   }
   tiles["pair"] = 2;
   Problem problem = zoo::groupedMatmulProblem({{100, 3}, 136, 200}, bf16, 5);
   LaunchOptions options = onSimulator(tiles, 8);
   options.compile.cluster = 2;
   expectParts(remarksOf(zoo::groupedMatmul, problem, options),
-              {"blocks take the next one when they are free", "each of 2 blocks a part for all",
+              {"blocks take the next one when they are free", "each of 2 blocks a part for all where it is the same",
                "rows that are all masked out multiply nothing"});
+}
+
+/// Nobody has to see to the counter before a launch: the last one to ask leaves it at zero, which the simulator checks
+/// where it is promised.
+TEST(Ragged, TheCounterIsLeftAtZero) {
+  Problem problem = zoo::groupedMatmulProblem({{100, 3}, 136, 200}, bf16, 5);
+  std::string program = emit(zoo::groupedMatmul, problem.arguments, "layouts",
+                             withParamsOf(problem, onSimulator({{"bm", 64}, {"bn", 64}, {"bk", 64}})));
+  size_t counter = program.find("nvidia.counts_instances");
+  ASSERT_NE(counter, std::string::npos);
+  EXPECT_NE(program.substr(program.rfind('\n', counter), 120).find("initial = 2"), std::string::npos) << program;
 }
 
 /// The thread that loads finds in memory where an instance begins and ends, and tells the others. What it does not need

@@ -174,6 +174,47 @@ TEST(WarpgroupSim, PartsOfAnySize) {
   }
 }
 
+/// Which operand neighbours have in common may be a matter of numbers, here of memory: of four tiles, two and two side
+/// by side or one above the other. A cluster shares the one or the other, as the program goes.
+TEST(WarpgroupSim, WhatIsSharedMayDependOnNumbers) {
+  Kernel quads("quads(a, b, sideBySide, c)", [](View a, View b, View sideBySide, View c) {
+    promise_no_overlap();
+    auto [i, part] = grid(cdiv(c.size(0), 256) * 2, 2);
+    Index quad = i / 2, which = i % 2;
+    Tile beside = Index(sideBySide.at({quad})) > 0;
+    Index row = (quad * 2 + where(beside, which, part)) * 128, column = where(beside, part, which) * 136;
+    Tile sum = zeros(f32, {128, 136});
+    for (Index k : range(0, a.size(1), 64))
+      sum = dot(a.load({row, k}, {128, 64}), b.load({k, column}, {64, 136}), sum);
+    c.store({row, column}, sum);
+  });
+  constexpr int64_t m = 1100, n = 264, k = 136;
+  Tensor a = zoo::randomTensor(bf16, {m, k}, 1, -1, 1), b = zoo::randomTensor(bf16, {n, k}, 2, -1, 1).transpose({1, 0});
+  Tensor sideBySide = Tensor::zeros(i32, {5}), c = Tensor::zeros(f32, {m, n}), expected = Tensor::zeros(f32, {m, n});
+  for (int64_t quad : {0, 1, 3})
+    sideBySide.setInt({quad}, 1);
+  LaunchOptions options = onSim({}), shared = onSim({});
+  shared.compile.cluster = 2;
+  launch(quads, {a, b, sideBySide, expected}, options);
+  for (int64_t row : {0, 129, 300, 640, 1099})
+    for (int64_t column : {0, 135, 136, 263}) {
+      double sum = 0;
+      for (int64_t i = 0; i < k; ++i)
+        sum += a.get({row, i}) * b.get({i, column});
+      EXPECT_NEAR(expected.get({row, column}), sum, 1e-3) << row << ", " << column;
+    }
+  expectParts(remarksOf(quads, {a, b, sideBySide, c}, shared),
+              {"each of 2 blocks a part for all where it is the same"});
+  for (int seed : {0, 1, 2}) {
+    SimulatorSeed set(seed);
+    c.fillBytes(0xff);
+    launch(quads, {a, b, sideBySide, c}, shared);
+    for (int64_t row = 0; row < m; ++row)
+      for (int64_t column = 0; column < n; ++column)
+        ASSERT_EQ(c.get({row, column}), expected.get({row, column})) << row << ", " << column;
+  }
+}
+
 /// Registers that move where two blocks divide them: the simulator gives no thread more than there are.
 TEST(WarpgroupSim, RegistersForTwoBlocks) {
   const zoo::Entry &attention = zoo::find("attention");

@@ -243,7 +243,10 @@ TEST(CpuTiles, AreAsLargeAsTheCacheAndEnoughForTheThreads) {
     return ((m + tiles["bm"] - 1) / tiles["bm"]) * ((n + tiles["bn"] - 1) / tiles["bn"]);
   };
   for (DType dtype : {f32, bf16, i8}) {
-    EXPECT_EQ(instances(1024, 1024, zoo::matmulCpuTiles(1024, 1024, 1024, dtype, 1)), 16) << "256 x 256";
+    EXPECT_EQ(instances(1024, 1024, zoo::matmulCpuTiles(1024, 1024, 1024, dtype, 2)), 16) << "256 x 256";
+    Params deep = zoo::matmulCpuTiles(1024, 1024, 1024, dtype, 1);
+    EXPECT_EQ(instances(1024, 1024, deep), dtype == f32 ? 16 : 32);
+    EXPECT_EQ(deep["bk"] == 1024, dtype != f32) << "what is packed of b stays";
     EXPECT_GE(instances(512, 512, zoo::matmulCpuTiles(512, 512, 512, dtype, 16)), 32) << "some threads are slower";
     EXPECT_EQ(instances(4096, 4096, zoo::matmulCpuTiles(4096, 4096, 4096, dtype, 16)), 256) << "enough for all";
     EXPECT_EQ(instances(1, 4096, zoo::matmulCpuTiles(1, 4096, 4096, dtype, 16)), 16);
@@ -261,8 +264,14 @@ TEST(CpuTiles, AreAsLargeAsTheCacheAndEnoughForTheThreads) {
           EXPECT_GE(extent, 1) << name << " of " << m << " x " << n;
   // Few rows: what is packed of b may be wider.
   EXPECT_GT(zoo::matmulCpuTiles(64, 4096, 4096, bf16, 1)["bn"], 256);
-  EXPECT_LT(zoo::attentionCpuTiles(512, 512, 64, false, 16, 16)["bm"], 256) << "32 tiles of 256 for 16 threads";
-  EXPECT_EQ(zoo::attentionCpuTiles(8192, 8192, 64, false, 16, 16)["bm"], 256);
+  EXPECT_LT(zoo::attentionCpuTiles(512, 512, 64, f32, false, 16, 16)["bm"], 256) << "32 tiles of 256 for 16 threads";
+  EXPECT_EQ(zoo::attentionCpuTiles(8192, 8192, 64, f32, false, 16, 16)["bm"], 256);
+  EXPECT_LT(zoo::attentionCpuTiles(2048, 2048, 64, f32, false, 16, 1)["bn"],
+            zoo::attentionCpuTiles(2048, 2048, 64, bf16, false, 16, 1)["bn"])
+      << "as many bytes";
+  EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, 64, bf16, true, 16, 1)["by_head"], 1);
+  EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, 64, bf16, true, 16, 16)["by_head"], 0)
+      << "long blocks of all heads first";
 }
 
 } // namespace

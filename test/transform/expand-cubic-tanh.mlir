@@ -51,6 +51,29 @@ func.func @gate(%x: f32) -> f32 {
 
 // -----
 
+// As f32 sees it: fewer roundings than the program's, so that this is no matter of who sees it. The power of a number that
+// was scaled is that of 2.
+// CHECK-LABEL: func.func @seen_whole
+// CHECK: %[[Z:.*]] = arith.mulf %arg0, %arg0
+// CHECK: %[[S:.*]] = math.fma %[[Z]]
+// CHECK: arith.mulf %arg0, %[[S]]
+// CHECK-NOT: arith.mulf %arg0
+// CHECK: arith.divf %{{[^ ]*}}, %{{[^ ]*}} : f32
+// CHECK-NEXT: return
+func.func @seen_whole(%x: f32) -> f32 {
+  %c = arith.constant 0.05 : f32
+  %one = arith.constant 1.0 : f32
+  %z = arith.mulf %x, %x : f32
+  %cube = arith.mulf %z, %x : f32
+  %d = arith.mulf %cube, %c : f32
+  %e = arith.addf %x, %d : f32
+  %h = math.tanh %e : f32
+  %sum = arith.addf %h, %one : f32
+  return %sum : f32
+}
+
+// -----
+
 // What may cancel, what f16 sees, two variables, a constant summand and the fourth power stay as they are.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: math.fma %{{.*}}, %cst{{.*}}, %cst

@@ -7,7 +7,7 @@
 // CHECK-NOT: arith.mulf %arg0
 // CHECK: math.floor
 // CHECK-NOT: arith.subf %cst{{.*}},
-// CHECK: arith.select
+// CHECK: arith.select %{{.*}}, %{{.*}}, %arg0
 // CHECK-NEXT: %[[Y:.*]] = math.fma
 // CHECK-NEXT: return %[[Y]]
 func.func @gelu(%x: vector<32xf32>) -> vector<32xf32> {
@@ -39,6 +39,48 @@ func.func @exact(%x: f32) -> f32 {
   %h = arith.mulf %half, %sum : f32
   %y = arith.mulf %h, %x : f32
   return %y : f32
+}
+
+// -----
+
+// The sum times half of x is the same.
+// CHECK-LABEL: func.func @half_of_x
+// CHECK-NOT: arith.mulf %arg0
+// CHECK: math.floor
+// CHECK: arith.select %{{.*}}, %{{.*}}, %arg0
+// CHECK-NEXT: %[[Y:.*]] = math.fma
+// CHECK-NEXT: return %[[Y]]
+func.func @half_of_x(%x: vector<32xf32>) -> vector<32xf32> {
+  %s = arith.constant dense<0.70710678> : vector<32xf32>
+  %one = arith.constant dense<1.0> : vector<32xf32>
+  %half = arith.constant dense<0.5> : vector<32xf32>
+  %h = arith.mulf %half, %x : vector<32xf32>
+  %t = arith.mulf %x, %s : vector<32xf32>
+  %e = math.erf %t : vector<32xf32>
+  %sum = arith.addf %e, %one {tile.coarse, tile.relaxed} : vector<32xf32>
+  %y = arith.mulf %h, %sum : vector<32xf32>
+  return %y : vector<32xf32>
+}
+
+// -----
+
+// The sum times half of something else, and times a third of x: not.
+// CHECK-LABEL: func.func @other_halves
+// CHECK-NOT: math.floor
+// CHECK: return
+func.func @other_halves(%x: f32, %w: f32) -> (f32, f32) {
+  %third = arith.constant 0.33 : f32
+  %one = arith.constant 1.0 : f32
+  %half = arith.constant 0.5 : f32
+  %h = arith.mulf %half, %w : f32
+  %e = math.erf %x : f32
+  %sum = arith.addf %e, %one : f32
+  %y = arith.mulf %h, %sum : f32
+  %l = arith.mulf %x, %third : f32
+  %f = math.erf %x : f32
+  %total = arith.addf %f, %one : f32
+  %z = arith.mulf %l, %total : f32
+  return %y, %z : f32, f32
 }
 
 // -----

@@ -51,6 +51,7 @@ Table caseTable() {
                 {"rate", right, stays, "1000 GFLOP/s"},
                 {"of roof", right, stays, "0.95 arithmetic"},
                 {"of copy", right, stays, "0.95 [0.95, 0.95]"},
+                {"of reading", right, goes, "0.95 [0.95, 0.95]"},
                 {"eager", right, stays, "missing"},
                 {"compile", right, stays, "missing"},
                 {"oneDNN", right, goes, "missing"},
@@ -64,17 +65,30 @@ void addRow(Table &table, const CpuFigures &figures) {
   std::string name = figures.one->name(), threads = std::to_string(figures.threads);
   if (!figures.passed()) {
     bool isWrong = figures.verdict && !figures.verdict->passed;
-    table.add({name, threads, {isWrong ? "wrong" : "error", Style::bad}, "", "", "", "", "", "", "", "", "",
+    table.add({name,
+               threads,
+               {isWrong ? "wrong" : "error", Style::bad},
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
                isWrong ? "no" : "-"});
     return;
   }
-  const PeerFigures *stick = figures.yardstick(), *best = figures.bestPeer();
+  const PeerFigures *stick = figures.yardstick(), *reading = figures.reading(), *best = figures.bestPeer();
   table.add({name, threads, secondsText(figures.seconds()),
              rateText(figures.flops, figures.bytes, figures.seconds().median),
              fmt::format("{:.2f} {}", figures.fractionOfRoof(), figures.isMemoryRoof ? "memory" : "arithmetic"),
-             stick ? interval(stick->ratio) : "-", peerCell(figures.peers, "torch_eager"),
-             peerCell(figures.peers, "torch_compile"), peerCell(figures.peers, "onednn"), peerCell(figures.peers, "openblas"),
-             peerCell(figures.peers, "numpy"), best ? interval(best->ratio, "x") : "-", figures.verdict ? "yes" : "-"});
+             stick ? interval(stick->ratio) : "-", reading ? interval(reading->ratio) : "-",
+             peerCell(figures.peers, "torch_eager"), peerCell(figures.peers, "torch_compile"),
+             peerCell(figures.peers, "onednn"), peerCell(figures.peers, "openblas"), peerCell(figures.peers, "numpy"),
+             best ? interval(best->ratio, "x") : "-", figures.verdict ? "yes" : "-"});
 }
 
 /// A group of cases at one number of threads, and how it stands to its goals.

@@ -2,60 +2,16 @@
 #include "BenchCpuFigures.h"
 
 #include "tenon/base/Error.h"
+#include "tenon/measure/Bursts.h"
 #include "tenon/measure/Rotation.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <thread>
 
 namespace tenon::tool {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// Calls in a row that take about as long as a burst should, timed as one.
-class Bursts {
-public:
-  Bursts(std::function<void()> run, double seconds) : run_(std::move(run)), most_(3 * seconds) {
-    one_ = time(); // compiled, pages touched
-    if (one_ < 0.1)
-      one_ = time();
-    calls_ = static_cast<size_t>(std::clamp(seconds / std::max(one_, 1e-7), 1.0, 1e6));
-    short_ = one_ < 5e-3;
-  }
-  /// Seconds per call. Where others disturb so much that it takes several times as long, fewer calls do.
-  double operator()() {
-    if (short_)
-      run_(); // threads wake up, and what the other one left in the caches goes
-    auto start = Clock::now();
-    size_t done = 0;
-    while (done < calls_ && (done == 0 || secondsSince(start) < most_)) {
-      run_();
-      ++done;
-    }
-    double each = secondsSince(start) / static_cast<double>(done);
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(2)); // our threads sleep, as the peers' do when it is our turn
-    return each;
-  }
-  size_t calls() const { return calls_; }
-  double seconds() const { return one_ * static_cast<double>(calls_); } ///< of a burst
-
-private:
-  double time() {
-    auto start = Clock::now();
-    run_();
-    return secondsSince(start);
-  }
-
-  std::function<void()> run_;
-  double most_, one_ = 0;
-  size_t calls_ = 1;
-  bool short_ = false;
-};
 
 /// As many pairs as the time allows, if each takes so many `seconds`.
 Pairs measurePairs(const std::function<double()> &ours, const std::function<double()> &theirs, double seconds,
@@ -67,8 +23,9 @@ Pairs measurePairs(const std::function<double()> &ours, const std::function<doub
 }
 
 bool isCopy(const std::string &peer) { return peer == "copy" || peer == "host_copy"; }
+bool isYardstick(const std::string &peer) { return isCopy(peer) || peer == "host_read"; }
 
-/// Memory to copy from and to: so many pairs that they exceed twice the last-level cache.
+/// Memory to copy from and to, or to read: so many pairs that they exceed twice the last-level cache.
 class CopyMemory {
 public:
   explicit CopyMemory(size_t bytes) : bytes_(std::max<size_t>(bytes, 64)) {
@@ -86,6 +43,13 @@ public:
     return places;
   }
   size_t bytes() const { return bytes_; }
+  /// Both of a pair, to be read as one.
+  std::vector<const void *> wholes() const {
+    std::vector<const void *> wholes;
+    for (const Tensor &both : memory_)
+      wholes.push_back(both.data());
+    return wholes;
+  }
 
 private:
   size_t bytes_;
@@ -145,9 +109,9 @@ Roofs measureRoofs(int threads) {
   HostCopy copy(memory.places(), memory.bytes(), threads);
   double fastest = 0;
   for (int attempt = 0; attempt < 5; ++attempt) {
-    auto start = Clock::now();
+    auto start = std::chrono::steady_clock::now();
     copy();
-    double seconds = secondsSince(start);
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fastest = attempt ? std::min(fastest, seconds) : seconds;
   }
   roofs.copyBytesPerSecond = 2.0 * static_cast<double>(memory.bytes()) / fastest; // read and written
@@ -186,6 +150,16 @@ void measureOwnCopy(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &o
   PeerFigures peer = measurePeer(figures, ours, [&] { return theirs(); }, options);
   peer.detail = copy.way();
   figures.peers["host_copy"] = peer;
+}
+
+/// Beside the copy, what reading as many bytes takes, for a kernel that writes hardly any.
+void measureOwnRead(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &options) {
+  CopyMemory memory(static_cast<size_t>(figures.bytes / 2));
+  HostRead read(memory.wholes(), 2 * memory.bytes(), figures.threads);
+  Bursts theirs([&] { read(); }, options.burstSeconds);
+  PeerFigures peer = measurePeer(figures, ours, [&] { return theirs(); }, options);
+  peer.detail = read.way();
+  figures.peers["host_read"] = peer;
 }
 
 void measurePeers(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &options, const CpuStage &stage) {
@@ -232,6 +206,10 @@ CpuFigures findCpuFigures(const CpuCase &one, int threads, const Roofs &roofs, c
     figures.params = problem.params;
     figures.flops = problem.flops;
     figures.bytes = problem.bytes;
+    for (size_t output : problem.outputs) {
+      const Tensor &written = problem.arguments[output].tensor();
+      figures.writtenBytes += static_cast<double>(written.elements()) * static_cast<double>(sizeOf(written.dtype()));
+    }
     double computing = problem.flops / roofs.peakFor(one.dtype).operationsPerSecond;
     double moving = problem.bytes / roofs.copyBytesPerSecond;
     figures.isMemoryRoof = moving >= computing;
@@ -254,8 +232,11 @@ CpuFigures findCpuFigures(const CpuCase &one, int threads, const Roofs &roofs, c
     figures.cold = rotation.cold();
     Bursts ours([&] { launch(*one.kernel, rotation.next(), launchOptions); }, options.burstSeconds);
     figures.calls = ours.calls();
-    if (one.copyGoal > 0)
+    if (one.copyGoal > 0) {
       measureOwnCopy(figures, ours, options);
+      if (figures.readsOnly())
+        measureOwnRead(figures, ours, options);
+    }
     measurePeers(figures, ours, options, stage);
     while (figures.bursts.size() < static_cast<size_t>(options.minPairs))
       figures.bursts.push_back(ours());
@@ -268,7 +249,12 @@ CpuFigures findCpuFigures(const CpuCase &one, int threads, const Roofs &roofs, c
 const PeerFigures *CpuFigures::yardstick() const { return fastestOf(peers, isCopy, /*yardsticks=*/true); }
 
 const PeerFigures *CpuFigures::bestPeer(std::string *bestName) const {
-  return fastestOf(peers, isCopy, /*yardsticks=*/false, bestName);
+  return fastestOf(peers, isYardstick, /*yardsticks=*/false, bestName);
+}
+
+const PeerFigures *CpuFigures::reading() const {
+  auto found = peers.find("host_read");
+  return found != peers.end() ? &found->second : nullptr;
 }
 
 const PeerFigures *CpuFigures::goalPeer() const {
@@ -292,6 +278,7 @@ Json toJson(const CpuFigures &figures) {
                  {"params", figures.params},
                  {"flops", figures.flops},
                  {"bytes", figures.bytes},
+                 {"written_bytes", figures.writtenBytes},
                  {"argument_sets", figures.sets},
                  {"cold", figures.cold},
                  {"calls_per_burst", figures.calls},
@@ -308,6 +295,8 @@ Json toJson(const CpuFigures &figures) {
   result["peers"] = toJson(figures.peers);
   const PeerFigures *stick = figures.yardstick();
   result["fraction_of_copy"] = stick ? toJson(stick->ratio) : Json(nullptr);
+  const PeerFigures *reading = figures.reading();
+  result["fraction_of_reading"] = reading ? toJson(reading->ratio) : Json(nullptr);
   std::string bestName;
   const PeerFigures *best = figures.bestPeer(&bestName);
   result["best_peer"] = best ? Json(bestName) : Json(nullptr);
@@ -333,7 +322,7 @@ ScalingFigures findScaling(const ScalingCase &one, int threads, const CpuFigureO
     for (int64_t at = block; at < one.elements(); at += block)
       std::memcpy(static_cast<float *>(x.data()) + at, x.data(),
                   static_cast<size_t>(std::min(block, one.elements() - at)) * sizeOf(f32));
-    Rotation rotation({x, y});
+    Rotation rotation({x, y}, {.maxSets = size_t(1) << 14}); // small ones have to exceed the cache too
     figures.sets = rotation.sets();
     std::vector<std::pair<const void *, void *>> places;
     for (size_t i = 0; i < rotation.sets(); ++i) {

@@ -32,13 +32,14 @@ struct CpuFigures {
   int threads = 1;
   Params params;
   double flops = 0, bytes = 0; ///< what the work needs at least
+  double writtenBytes = 0;     ///< of these, the results'
   CompileReport compiled;
   std::optional<Verdict> verdict; ///< the worst of its parts; none if not asked for
   std::string failure;            ///< it could not be compiled, run or measured, or is wrong: why
   std::vector<double> bursts;     ///< seconds per call
   size_t sets = 1, calls = 0;     ///< argument sets taken in turn; calls in a burst
   bool cold = false;
-  std::map<std::string, PeerFigures> peers; ///< by name; "host_copy": our own yardstick
+  std::map<std::string, PeerFigures> peers; ///< by name; "host_copy", "host_read": our own yardsticks
   double roofSeconds = 0;                   ///< no faster by the roofs
   bool isMemoryRoof = false;
 
@@ -48,6 +49,10 @@ struct CpuFigures {
   /// Of the fastest copy, and of the fastest other peer; null where none was measured.
   const PeerFigures *yardstick() const;
   const PeerFigures *bestPeer(std::string *name = nullptr) const;
+  /// It writes less than a tenth of what it reads, so that a copy of as many bytes may be out of its reach.
+  bool readsOnly() const { return 10 * writtenBytes < bytes - writtenBytes; }
+  /// Of a loop that only reads as many bytes; null where the kernel also writes.
+  const PeerFigures *reading() const;
   /// Of the peer whose speed counts.
   const PeerFigures *goalPeer() const;
 };

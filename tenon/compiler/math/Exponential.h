@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exp, exp2, tanh, erf.
+// exp, exp2, expm1, tanh, erf.
 //
 // Coefficients were fitted by iteratively reweighted least squares on Chebyshev nodes (Lawson; close to minimax) with
 // 60 digits, then rounded to the format one by one from the lowest degree up, refitting the rest after each. "Fit
@@ -40,14 +40,15 @@ template <class A> Value<A, double> exp2Slope(A &a, Value<A, double> r) {
 /// x = n ln2 + r with n an integer and |r| <= ln2/2 (a hair more where x log2(e) rounds across a half). The low bits
 /// of `rounded` are n + offset. n * ln2High and the first subtraction are exact, so r carries one rounding.
 template <class T, class A> struct ExpReduction {
-  Value<A, T> r;
+  Value<A, T> n, beforeLow, r; // beforeLow: of the two subtractions the first
   Value<A, typename Format<T>::Bits> rounded;
 
   ExpReduction(A &a, Value<A, T> x, typename Format<T>::Bits offset) {
     Value<A, T> magic = a.constant(Format<T>::roundMagic + T(offset));
     Value<A, T> sum = a.fma(x, a.constant(Format<T>::log2E), magic);
-    Value<A, T> n = a.sub(sum, magic);
-    r = a.fma(n, a.constant(-Format<T>::ln2Low), a.fma(n, a.constant(-Format<T>::ln2High), x));
+    n = a.sub(sum, magic);
+    beforeLow = a.fma(n, a.constant(-Format<T>::ln2High), x);
+    r = a.fma(n, a.constant(-Format<T>::ln2Low), beforeLow);
     rounded = a.toBits(sum);
   }
 };
@@ -132,72 +133,130 @@ template <class T> struct ExponentialLimits;
 template <> struct ExponentialLimits<float> {
   static constexpr float expLowest = -104.5f, expHighest = 89;  // exp is 0 and infinity here, and at all beyond
   static constexpr float exp2Lowest = -151, exp2Highest = 129;
-  static constexpr float tanhIsOne = 9.25f, erfIsOne = 3.95f;
-  static constexpr float erfcLowest = -124; // a half of 2^erfcLowest is no subnormal number
+  static constexpr float expm1Lowest = -20, tanhIsOne = 9.25f, erfIsOne = 3.95f;
+  static constexpr float erfcLowest = -124.99f; // half of 2^y is a normal number here even if it falls a little short
+  static constexpr float expLost = -44, exp2Lost = -64; // exp is below 2^-63
 };
 template <> struct ExponentialLimits<double> {
   static constexpr double expLowest = -746, expHighest = 710;
   static constexpr double exp2Lowest = -1076, exp2Highest = 1025;
-  static constexpr double tanhIsOne = 20, erfIsOne = 6;
+  static constexpr double expLost = -44, exp2Lost = -64;
+  static constexpr double expm1Lowest = -40, tanhIsOne = 20, erfIsOne = 6;
 };
 
+/// `power`, and 0 where x is below `lowest`: whatever the power is there, a processor with masks does not compute it.
+template <class T, class A> Value<A, T> zeroBelow(A &a, Value<A, T> x, T lowest, Value<A, T> power) {
+  return a.select(a.lessThan(x, a.constant(lowest)), a.constant(T(0)), power);
+}
+
+/// 2^y as `power` computes it where y is at least `lowest`, and 0 below, so that no power is subnormal: that would cost
+/// a processor 170 cycles where others take one. One with masks has no need of the bound.
+template <class A, class Power> Value<A, float> powerOrZero(A &a, Value<A, float> y, float lowest, Power power) {
+  return zeroBelow<float>(a, y, lowest, power(clampBelow<float>(a, y, lowest)));
+}
+
 /// 1 + erf(x), or half of it, given log2(erfc|x|), by erfc|x| for negative x and 2 less it else. `power` computes 2^r
-/// times a factor on |r| <= 1/2: halving is a matter of its coefficients. `lowest`: no logarithm is below it.
-template <class T, class A, class Power>
-Value<A, T> fromComplement(A &a, Value<A, T> x, Value<A, T> logarithm, T lowest, bool halved, Power power) {
-  logarithm = clampBelow<T>(a, logarithm, lowest);
-  Value<A, T> magic = a.constant(Format<T>::roundMagic + T(2 * Format<T>::bias));
-  Value<A, T> sum = a.add(logarithm, magic), r = a.sub(logarithm, a.sub(sum, magic));
-  Value<A, T> complement = scale<T>(a, power(r, T(halved ? 0.5 : 1)), a.toBits(sum));
+/// times a factor on |r| <= 1/2: halving is a matter of its coefficients. An erfc that would be subnormal is 0.
+template <class A, class Power>
+Value<A, float> fromComplement(A &a, Value<A, float> x, Value<A, float> logarithm, bool halved, Power power) {
+  using T = float;
+  Value<A, T> complement = powerOrZero(a, logarithm, ExponentialLimits<T>::erfcLowest, [&](Value<A, T> y) {
+    Value<A, T> magic = a.constant(Format<T>::roundMagic + T(2 * Format<T>::bias));
+    Value<A, T> sum = a.add(y, magic), r = a.sub(y, a.sub(sum, magic));
+    return scale<T>(a, power(r, T(halved ? 0.5 : 1)), a.toBits(sum));
+  });
   Value<A, T> rest = a.sub(a.constant(T(halved ? 1 : 2)), complement);
   return a.select(a.lessThan(a.constant(T(0)), x), rest, complement); // one instruction together with the difference
 }
 
 } // namespace detail
 
-/// e^x = 2^n e^r; `isNonPositive`: x is known not to be positive. The last steps are 1 + r (1 + r q): the two roundings inside the outer fma count for |r| < 0.35 of
+/// What is known of a power's argument, and of what becomes of the power.
+struct PowerUse {
+  bool isNonPositive = false; ///< the argument
+  bool isLost = false;        ///< the power, wherever it is below 2^-63, in sums: it need not be smaller than that
+};
+
+/// e^x = 2^n e^r. The last steps are 1 + r (1 + r q): the two roundings inside the outer fma count for |r| < 0.35 of
 /// half an ulp each, so the total stays below one ulp.
-template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x, bool isNonPositive = false) {
-  x = clampBelow<T>(a, x, detail::ExponentialLimits<T>::expLowest);
-  if (!isNonPositive)
-    x = clampAbove<T>(a, x, detail::ExponentialLimits<T>::expHighest);
+template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x, PowerUse use = {}) {
+  using Limits = detail::ExponentialLimits<T>;
+  if (use.isLost)
+    x = clampBelow<T>(a, x, Limits::expLost);
+  if (!use.isNonPositive)
+    x = clampAbove<T>(a, x, Limits::expHighest);
   detail::ExpReduction<T, A> e(a, x, 2 * Format<T>::bias);
   Value<A, T> one = a.constant(T(1));
   Value<A, T> p = a.fma(e.r, a.fma(e.r, detail::expTail(a, e.r), one), one);
-  return detail::scale<T>(a, p, e.rounded);
+  Value<A, T> power = detail::scale<T>(a, p, e.rounded);
+  return use.isLost ? power : detail::zeroBelow<T>(a, x, Limits::expLowest, power);
 }
 
 /// 1 + erf(x), one function where a program has the sum (GELU), or half the sum: erfc(|x|) for x below 0, 2 - erfc(|x|)
 /// above, where erfc = 2^Q. Nothing cancels, so neither half of erf is needed: half of the work. The error is that of
-/// the sum, in absolute terms: below 2.5 * 2^-24, where 1 + erf(x) rounded twice has 2.1. Nothing on the way is
-/// subnormal: that would cost a processor 170 cycles where others take one. What would be is 0.
+/// the sum, in absolute terms: below 2.5 * 2^-24, where 1 + erf(x) rounded twice has 2.1.
 template <class A> Value<A, float> onePlusErf(A &a, Value<A, float> x, bool halved = false) {
   Value<A, float> magnitude = a.abs(x);
   Value<A, float> logarithm = a.mul(magnitude, detail::log2ErfcSlope(a, magnitude));
-  // The fit of the logarithm passes `lowest` at `isBelow`, and what it stands for is long gone: erfc is below 2^-74.
-  constexpr float lowest = detail::ExponentialLimits<float>::erfcLowest, isBelow = -7.03f;
-  Value<A, float> sum =
-      detail::fromComplement<float>(a, x, logarithm, lowest, halved, [&](Value<A, float> r, float factor) {
-        return a.fma(r, detail::exp2Slope(a, r, factor), a.constant(factor));
-      });
-  return a.select(a.lessThan(x, a.constant(isBelow)), a.constant(0.0f), sum);
-}
-
-/// 1 + tanh(x) = 2 / (1 + e^(-2x)), in the same way.
-template <class A> Value<A, float> onePlusTanh(A &a, Value<A, float> x, bool halved = false) {
-  Value<A, float> power = exp<float>(a, a.mul(x, a.constant(-2.0f)));
-  return a.div(a.constant(halved ? 1.0f : 2.0f), a.add(power, a.constant(1.0f)));
+  return detail::fromComplement(a, x, logarithm, halved, [&](Value<A, float> r, float factor) {
+    return a.fma(r, detail::exp2Slope(a, r, factor), a.constant(factor));
+  });
 }
 
 /// 2^x = 2^n 2^r with r = x - n exact.
-template <class T, class A> Value<A, T> exp2(A &a, Value<A, T> x) {
-  x = clampBelow<T>(a, x, detail::ExponentialLimits<T>::exp2Lowest);
-  x = clampAbove<T>(a, x, detail::ExponentialLimits<T>::exp2Highest);
+template <class T, class A> Value<A, T> exp2(A &a, Value<A, T> x, PowerUse use = {}) {
+  using Limits = detail::ExponentialLimits<T>;
+  if (use.isLost)
+    x = clampBelow<T>(a, x, Limits::exp2Lost);
+  x = clampAbove<T>(a, x, Limits::exp2Highest);
   Value<A, T> magic = a.constant(Format<T>::roundMagic + T(2 * Format<T>::bias));
   Value<A, T> sum = a.add(x, magic);
   Value<A, T> r = a.sub(x, a.sub(sum, magic));
-  Value<A, T> p = a.fma(r, detail::exp2Slope(a, r), a.constant(T(1)));
-  return detail::scale<T>(a, p, a.toBits(sum));
+  Value<A, T> power = detail::scale<T>(a, a.fma(r, detail::exp2Slope(a, r), a.constant(T(1))), a.toBits(sum));
+  return use.isLost ? power : detail::zeroBelow<T>(a, x, Limits::exp2Lowest, power);
+}
+
+/// (first x + third x^3) times -2 log2(e).
+template <class A> Value<A, float> cubicExponent(A &a, Value<A, float> x, double first, double third) {
+  constexpr double factor = -2 * 1.4426950408889634;
+  return a.mul(x, a.fma(a.mul(x, x), a.constant(static_cast<float>(factor * third)),
+                        a.constant(static_cast<float>(factor * first))));
+}
+
+/// 1 + tanh, or half of it, given its argument times -2 log2(e): 2 / (1 + 2^exponent). What the exponent was rounded by
+/// counts only where neither 1 nor the power is all of the sum, so that one product is enough for it: the error is that
+/// of the sum, in absolute terms, below 3.5 * 2^-24. For large negative arguments, relative to the result, it grows
+/// with them.
+template <class A> Value<A, float> onePlusTanhOf(A &a, Value<A, float> exponent, bool halved) {
+  return a.div(a.constant(halved ? 1.0f : 2.0f), a.add(exp2<float>(a, exponent, {.isLost = true}), a.constant(1.0f)));
+}
+
+/// log2(e) times -2 has the digits of log2(e).
+template <class A> Value<A, float> onePlusTanh(A &a, Value<A, float> x, bool halved = false) {
+  return onePlusTanhOf(a, a.mul(x, a.constant(-2 * Format<float>::log2E)), halved);
+}
+
+/// 1 + tanh(first x + third x^3), where both have one sign, so that nothing cancels: three roundings, where a program
+/// that writes it out has five, and with the product above six.
+template <class A>
+Value<A, float> onePlusTanhOfCubic(A &a, Value<A, float> x, double first, double third, bool halved = false) {
+  return onePlusTanhOf(a, cubicExponent(a, x, first, third), halved);
+}
+
+/// e^x - 1 = 2^n (e^r - 1) + (2^n - 1), of which the second term is exact where the first counts; twice the value for n
+/// - 1, since there is no 2^128 (2^1024). For small x, n is 0 and nothing is subtracted; where e^x - 1 rounds to x it
+/// is x, of which a half may not be a number. Above ln2/2, e^r - 1 is negative and counts twice: what r was rounded by
+/// is added.
+template <class T, class A> Value<A, T> expm1(A &a, Value<A, T> x) {
+  using Limits = detail::ExponentialLimits<T>;
+  Value<A, T> clamped = clampAbove<T>(a, clampBelow<T>(a, x, Limits::expm1Lowest), Limits::expHighest);
+  detail::ExpReduction<T, A> e(a, clamped, Format<T>::bias - 1);
+  Value<A, T> power = detail::fromExponentField<T>(a, e.rounded);
+  Value<A, T> lost = a.fma(e.n, a.constant(-Format<T>::ln2Low), a.sub(e.beforeLow, e.r));
+  Value<A, T> p = a.add(e.r, a.fma(a.mul(e.r, e.r), detail::expTail(a, e.r), lost));
+  Value<A, T> half = a.fma(power, p, a.sub(power, a.constant(T(0.5))));
+  constexpr T tiny = std::numeric_limits<T>::epsilon() / 4;
+  return a.select(a.lessThan(a.abs(x), a.constant(tiny)), x, a.add(half, half));
 }
 
 /// tanh|x| = |x| + |x|^3 P(x^2) below 0.625; above, 1 - 2 / (e^(2|x|) + 1), where the quotient is below 0.45 and so

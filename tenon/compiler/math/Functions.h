@@ -9,10 +9,11 @@
 
 namespace tenon::math {
 
-enum class Function { Exp, Exp2, Log, Log2, Sin, Cos, Tanh, Erf, Rsqrt };
+enum class Function { Exp, Exp2, Expm1, Log, Log2, Log1p, Sin, Cos, Tanh, Erf, Rsqrt };
 
-inline constexpr Function allFunctions[] = {Function::Exp, Function::Exp2, Function::Log, Function::Log2, Function::Sin,
-                                            Function::Cos, Function::Tanh, Function::Erf, Function::Rsqrt};
+inline constexpr Function allFunctions[] = {Function::Exp,  Function::Exp2,  Function::Expm1, Function::Log,
+                                            Function::Log2, Function::Log1p, Function::Sin,   Function::Cos,
+                                            Function::Tanh, Function::Erf,   Function::Rsqrt};
 
 inline constexpr const char *name(Function function) {
   switch (function) {
@@ -20,10 +21,12 @@ inline constexpr const char *name(Function function) {
     return "exp";
   case Function::Exp2:
     return "exp2";
+  case Function::Expm1: return "expm1";
   case Function::Log:
     return "log";
   case Function::Log2:
     return "log2";
+  case Function::Log1p: return "log1p";
   case Function::Sin:
     return "sin";
   case Function::Cos:
@@ -48,10 +51,12 @@ template <class T, class A> Value<A, T> evaluate(A &a, Function function, Value<
     return exp<T>(a, x);
   case Function::Exp2:
     return exp2<T>(a, x);
+  case Function::Expm1: return expm1<T>(a, x);
   case Function::Log:
     return log<T>(a, x);
   case Function::Log2:
     return log2<T>(a, x);
+  case Function::Log1p: return log1p<T>(a, x);
   case Function::Sin:
     return sin<T>(a, x);
   case Function::Cos:

@@ -17,15 +17,17 @@ namespace detail {
 /// Beyond it erfc is below the smallest number, so x - t c is x.
 inline constexpr float erfcIsZero = 10.06f;
 
-/// `logarithm` computes log2 of erfc(s t) / 2, `power` -2^r on [0, 1). The product has x's magnitude, however large,
+/// `logarithm` computes log2 of erfc(s t) / 2, `power` 2^r on [0, 1). The product has x's magnitude, however large,
 /// where x is negative: infinity times 0 is NaN, as the program says, but minus infinity's only.
 template <class A, class Logarithm, class Power>
 Value<A, float> geluBy(A &a, Value<A, float> x, float scale, Logarithm logarithm, Power power) {
   Value<A, float> most = a.constant(erfcIsZero / scale), negativeZero = a.constant(-0.0f);
   Value<A, float> t = a.abs(a.select(a.lessThan(x, most), x, most)); // a NaN is in what follows
-  Value<A, float> complement = powerByFloor(a, logarithm(t), power);
+  Value<A, float> complement = powerOrZero(a, logarithm(t), ExponentialLimits<float>::erfcLowest - 1,
+                                           [&](Value<A, float> y) { return powerByFloor(a, y, power); });
+  Value<A, float> minus = a.neg(t); // part of the multiply-add
   Value<A, float> positive = a.select(a.lessThan(x, negativeZero), negativeZero, x);
-  return a.fma(t, complement, positive);
+  return a.fma(minus, complement, positive);
 }
 
 } // namespace detail
@@ -40,9 +42,9 @@ template <class A> Value<A, float> gelu(A &a, Value<A, float> x, float scale) {
       },
       // Fit error 2^-28.8.
       [&](Value<A, float> r) {
-        return horner<float>(a, r,
-                             {-1.0f, -0x1.62e42cp-1f, -0x1.ebfd3ap-3f, -0x1.c68af8p-5f, -0x1.3cfd62p-7f,
-                              -0x1.473878p-10f, -0x1.c44182p-13f});
+        return horner<float>(
+            a, r,
+            {1.0f, 0x1.62e42cp-1f, 0x1.ebfd3ap-3f, 0x1.c68af8p-5f, 0x1.3cfd62p-7f, 0x1.473878p-10f, 0x1.c44182p-13f});
       });
 }
 
@@ -51,7 +53,7 @@ template <class A> Value<A, float> relaxedGelu(A &a, Value<A, float> x, float sc
   return detail::geluBy(
       a, x, scale,
       [&](Value<A, float> t) { return a.fma(t, detail::relaxedLog2ErfcSlopeOf(a, t, scale), a.constant(-1.0f)); },
-      [&](Value<A, float> r) { return detail::relaxedPowerFromZero(a, r, grain, -1); });
+      [&](Value<A, float> r) { return detail::relaxedPowerFromZero(a, r, grain, 1); });
 }
 
 } // namespace tenon::math

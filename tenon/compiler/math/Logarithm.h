@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// log, log2. Coefficients: see Exponential.h for how they were fitted.
+// log, log2, log1p. Coefficients: see Exponential.h for how they were fitted.
 #pragma once
 
 #include "tenon/compiler/math/Arithmetic.h"
@@ -115,6 +115,18 @@ template <class T, class A> Value<A, T> log(A &a, Value<A, T> x) {
 template <class T, class A> Value<A, T> log2(A &a, Value<A, T> x) {
   detail::LogReduction<T, A> reduced(a, x);
   return detail::logSpecialCases<T>(a, x, detail::log2OfReduced(a, reduced.e, reduced.f));
+}
+
+/// log(1 + x) by the reduction of u = 1 + x rounded, with what the rounding left, c = x - (u - 1), put back: the exact
+/// 1 + x is u (1 + c / u), so that 1 + f becomes (1 + f)(1 + c / u). c is exact up to 1 / epsilon; beyond, it does not
+/// count.
+template <class T, class A> Value<A, T> log1p(A &a, Value<A, T> x) {
+  Value<A, T> one = a.constant(T(1)), u = a.add(one, x), c = a.sub(x, a.sub(u, one));
+  detail::LogReduction<T, A> reduced(a, u);
+  Value<A, T> f = a.fma(a.div(c, u), a.add(one, reduced.f), reduced.f);
+  Value<A, T> y = detail::logSpecialCases<T>(a, u, detail::logOfReduced(a, reduced.e, f));
+  constexpr T tiny = std::numeric_limits<T>::epsilon() / 4; // where log(1 + x) rounds to x, zeros among it
+  return a.select(a.lessThan(a.abs(x), a.constant(tiny)), x, y);
 }
 
 } // namespace tenon::math

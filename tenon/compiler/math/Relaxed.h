@@ -36,9 +36,8 @@ template <class A> Value<A, float> relaxedPowerFromZero(A &a, Value<A, float> r,
 }
 
 /// 2^y for y <= -1, by floor(y) and what is left: that is exact, because it has no finer digits than y, and a processor
-/// that scales by floors has no need of the floor. `power` computes 2^r on [0, 1). 0 for -infinity.
+/// that scales by floors has no need of the floor. `power` computes 2^r on [0, 1).
 template <class A, class Power> Value<A, float> powerByFloor(A &a, Value<A, float> y, Power power) {
-  y = clampBelow<float>(a, y, ExponentialLimits<float>::exp2Lowest - 1); // 0 even where `power` is twice that
   Value<A, float> whole = a.floor(y);
   Value<A, float> sum = a.add(whole, a.constant(Format<float>::roundMagic + 2 * Format<float>::bias));
   return scale<float>(a, power(a.sub(y, whole)), a.toBits(sum));
@@ -67,42 +66,46 @@ template <class A> Value<A, float> relaxedLog2ErfcSlopeOf(A &a, Value<A, float> 
 } // namespace detail
 
 /// 2^x = 2^n 2^r with r = x - n exact: 2^-18.5, for bf16 2^-13.7.
-template <class A> Value<A, float> relaxedExp2(A &a, Value<A, float> x, Grain grain = Grain::f16) {
-  x = clampBelow<float>(a, x, detail::ExponentialLimits<float>::exp2Lowest);
-  x = clampAbove<float>(a, x, detail::ExponentialLimits<float>::exp2Highest);
+template <class A> Value<A, float> relaxedExp2(A &a, Value<A, float> x, Grain grain = Grain::f16, PowerUse use = {}) {
+  using Limits = detail::ExponentialLimits<float>;
+  if (use.isLost)
+    x = clampBelow<float>(a, x, Limits::exp2Lost);
+  x = clampAbove<float>(a, x, Limits::exp2Highest);
   Value<A, float> magic = a.constant(Format<float>::roundMagic + 2 * Format<float>::bias);
-  Value<A, float> sum = a.add(x, magic);
-  return detail::scale<float>(a, detail::relaxedPower(a, a.sub(x, a.sub(sum, magic)), grain), a.toBits(sum));
+  Value<A, float> sum = a.add(x, magic), r = a.sub(x, a.sub(sum, magic));
+  Value<A, float> power = detail::scale<float>(a, detail::relaxedPower(a, r, grain), a.toBits(sum));
+  return use.isLost ? power : detail::zeroBelow<float>(a, x, Limits::exp2Lowest, power);
 }
 
 /// e^x = 2^(x log2(e)). The product is rounded once, which costs 2^-18.5 where it is largest, and the constant in it |x| 2^-25.6.
-template <class A> Value<A, float> relaxedExp(A &a, Value<A, float> x, Grain grain = Grain::f16) {
-  return relaxedExp2(a, a.mul(x, a.constant(Format<float>::log2E)), grain);
+template <class A> Value<A, float> relaxedExp(A &a, Value<A, float> x, Grain grain = Grain::f16, PowerUse use = {}) {
+  return relaxedExp2(a, a.mul(x, a.constant(Format<float>::log2E)), grain, use);
 }
 
 /// e^x for x that is not positive: a half of it, times 2, so that what is split is at most -1.
 template <class A> Value<A, float> relaxedExpOfNonPositive(A &a, Value<A, float> x, Grain grain) {
   Value<A, float> y = a.fma(x, a.constant(Format<float>::log2E), a.constant(-1.0f));
-  return detail::powerByFloor(a, y, [&](Value<A, float> r) { return detail::relaxedPowerFromZero(a, r, grain, 2); });
+  Value<A, float> power =
+      detail::powerByFloor(a, y, [&](Value<A, float> r) { return detail::relaxedPowerFromZero(a, r, grain, 2); });
+  return detail::zeroBelow<float>(a, y, detail::ExponentialLimits<float>::exp2Lowest - 1, power);
 }
 
 /// 1 + erf(x), or half of it, in the way of onePlusErf. 2^-16.4 relative to it for x above -3, then 2^-13.4;
-/// below -9.19 it is 0, or nearly so. For bf16: 2^-13.5, then 2^-12.6. With a `scale` above 0, of scale times x: a
+/// below -9.15 it is 0, or nearly so. For bf16: 2^-13.5, then 2^-12.6. With a `scale` above 0, of scale times x: a
 /// matter of the coefficients.
 template <class A>
 Value<A, float> relaxedOnePlusErf(A &a, Value<A, float> x, bool halved = false, Grain grain = Grain::f16,
                                   float scale = 1) {
   Value<A, float> magnitude = a.abs(x);
   Value<A, float> logarithm = a.mul(magnitude, detail::relaxedLog2ErfcSlopeOf(a, magnitude, scale));
-  constexpr float lowest = detail::ExponentialLimits<float>::exp2Lowest;
-  return detail::fromComplement<float>(a, x, logarithm, lowest, halved, [&](Value<A, float> r, float factor) {
+  return detail::fromComplement(a, x, logarithm, halved, [&](Value<A, float> r, float factor) {
     return detail::relaxedPower(a, r, grain, factor);
   });
 }
 
 /// 1 + tanh(x) in the way of onePlusTanh, given x times -2 log2(e).
 template <class A> Value<A, float> relaxedOnePlusTanhOf(A &a, Value<A, float> exponent, bool halved, Grain grain) {
-  Value<A, float> power = relaxedExp2(a, exponent, grain);
+  Value<A, float> power = relaxedExp2(a, exponent, grain, {.isLost = true});
   return a.div(a.constant(halved ? 1.0f : 2.0f), a.add(power, a.constant(1.0f)));
 }
 
@@ -118,10 +121,7 @@ Value<A, float> relaxedOnePlusTanh(A &a, Value<A, float> x, bool halved = false,
 template <class A>
 Value<A, float> relaxedOnePlusTanhOfCubic(A &a, Value<A, float> x, double first, double third, bool halved,
                                           Grain grain) {
-  constexpr double factor = -2 * 1.4426950408889634;
-  Value<A, float> slope = a.fma(a.mul(x, x), a.constant(static_cast<float>(factor * third)),
-                                a.constant(static_cast<float>(factor * first)));
-  return relaxedOnePlusTanhOf(a, a.mul(x, slope), halved, grain);
+  return relaxedOnePlusTanhOf(a, cubicExponent(a, x, first, third), halved, grain);
 }
 
 } // namespace tenon::math

@@ -39,8 +39,10 @@ std::optional<Function> functionOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, Result>(op)
       .Case([](::mlir::math::ExpOp) { return Function::Exp; })
       .Case([](::mlir::math::Exp2Op) { return Function::Exp2; })
+      .Case([](::mlir::math::ExpM1Op) { return Function::Expm1; })
       .Case([](::mlir::math::LogOp) { return Function::Log; })
       .Case([](::mlir::math::Log2Op) { return Function::Log2; })
+      .Case([](::mlir::math::Log1pOp) { return Function::Log1p; })
       .Case([](::mlir::math::SinOp) { return Function::Sin; })
       .Case([](::mlir::math::CosOp) { return Function::Cos; })
       .Case([](::mlir::math::TanhOp) { return Function::Tanh; })
@@ -103,32 +105,47 @@ Value expandSum(ImplicitLocOpBuilder &b, arith::AddFOp sum, Operation *function,
   MlirArithmetic arithmetic(b, sum.getType());
   MlirArithmetic::Value<float> x{function->getOperand(0)};
   bool isErf = isa<::mlir::math::ErfOp>(function);
-  if (!sum->hasAttr(tile::relaxedAttr))
-    return isErf ? math::onePlusErf(arithmetic, x, halved).value : math::onePlusTanh(arithmetic, x, halved).value;
+  bool relaxed = sum->hasAttr(tile::relaxedAttr);
+  if (isErf && !relaxed)
+    return math::onePlusErf(arithmetic, x, halved).value;
   math::Grain grain = grainOf(sum);
   if (isErf) {
     auto [unscaled, scale] = takeScale(x.value);
     return math::relaxedOnePlusErf(arithmetic, MlirArithmetic::Value<float>{unscaled}, halved, grain, scale).value;
   }
-  if (grain != math::Grain::bf16)
+  if (relaxed && grain != math::Grain::bf16)
     return math::relaxedOnePlusTanh(arithmetic, x, halved, grain).value;
   std::optional<Cubic> cubic = cubicOf(x.value);
-  Value quotient = cubic ? math::relaxedOnePlusTanhOfCubic(arithmetic, MlirArithmetic::Value<float>{cubic->x},
-                                                           cubic->first, cubic->third, halved, grain)
-                               .value
-                         : math::relaxedOnePlusTanh(arithmetic, x, halved, grain).value;
+  MlirArithmetic::Value<float> cubed{cubic ? cubic->x : Value()};
+  if (!relaxed)
+    return (cubic ? math::onePlusTanhOfCubic(arithmetic, cubed, cubic->first, cubic->third, halved)
+                  : math::onePlusTanh(arithmetic, x, halved))
+        .value;
+  Value quotient =
+      (cubic ? math::relaxedOnePlusTanhOfCubic(arithmetic, cubed, cubic->first, cubic->third, halved, grain)
+             : math::relaxedOnePlusTanh(arithmetic, x, halved, grain))
+          .value;
   // As RelaxPrecision does with quotients of the program's own.
   quotient.getDefiningOp<arith::DivFOp>().setFastmath(arith::FastMathFlags::arcp);
   return quotient;
 }
 
-/// The product of half of 1 + erf(s x) with x, where nothing else wants the half; null else.
-arith::MulFOp geluOf(arith::MulFOp half, Operation *function) {
-  if (!half || !half->hasOneUse() || !isa<::mlir::math::ErfOp>(function))
+bool isHalfOf(Value value, Value x) {
+  auto product = value.getDefiningOp<arith::MulFOp>();
+  return product && ((product.getLhs() == x && isConstant(product.getRhs(), 0.5)) ||
+                     (product.getRhs() == x && isConstant(product.getLhs(), 0.5)));
+}
+
+/// The product of half of 1 + erf(s x) with x, or of the sum with half of x, where nothing else wants the half, or the
+/// sum; null else.
+arith::MulFOp geluOf(arith::AddFOp sum, arith::MulFOp half, Operation *function) {
+  Operation *factor = half ? half.getOperation() : sum.getOperation();
+  if (!factor->hasOneUse() || !isa<::mlir::math::ErfOp>(function))
     return {};
   Value x = takeScale(function->getOperand(0)).first;
-  auto product = dyn_cast<arith::MulFOp>(*half->user_begin());
-  return product && (product.getLhs() == x || product.getRhs() == x) ? product : nullptr;
+  auto product = dyn_cast<arith::MulFOp>(*factor->user_begin());
+  auto isOther = [&](Value value) { return half ? value == x : isHalfOf(value, x); };
+  return product && (isOther(product.getLhs()) || isOther(product.getRhs())) ? product : nullptr;
 }
 
 Value expandGelu(ImplicitLocOpBuilder &b, arith::AddFOp sum, Operation *function) {
@@ -162,7 +179,7 @@ public:
       Operation *function = functionPlusOne(sum);
       if (!function)
         continue;
-      arith::MulFOp halving = halvingOf(sum), gelu = geluOf(halving, function);
+      arith::MulFOp halving = halvingOf(sum), gelu = geluOf(sum, halving, function);
       Value result = gelu ? expandGelu(b, sum, function) : expandSum(b, sum, function, halving != nullptr);
       Operation *replaced = gelu ? gelu.getOperation() : halving ? halving.getOperation() : sum.getOperation();
       replaced->getResult(0).replaceAllUsesWith(result);
@@ -190,6 +207,32 @@ public:
   }
 };
 
+/// Whether all that becomes of a power of f32 is a sum with a constant in which one below 2^-63 is lost. Then it need
+/// not be one that is subnormal, for which a processor takes a hundred cycles: 1 + e^-x, as in a sigmoid.
+bool isLostInSums(Operation *power) {
+  return !power->use_empty() && llvm::all_of(power->getUsers(), [](Operation *user) {
+    return isa<arith::AddFOp, arith::SubFOp>(user) && llvm::any_of(user->getOperands(), [](Value operand) {
+             std::optional<double> number = constantOf(operand);
+             return number && std::abs(*number) >= 0x1p-30;
+           });
+  });
+}
+
+/// exp and exp2 of f32.
+Value expandPower(ImplicitLocOpBuilder &b, Operation *op, bool isExp2, Value x) {
+  MlirArithmetic arithmetic(b, x.getType());
+  MlirArithmetic::Value<float> argument{x};
+  math::PowerUse use{.isNonPositive = op->hasAttr(tile::nonPositiveAttr), .isLost = isLostInSums(op)};
+  if (!op->hasAttr(tile::relaxedAttr))
+    return (isExp2 ? math::exp2<float>(arithmetic, argument, use) : math::exp<float>(arithmetic, argument, use)).value;
+  math::Grain grain = grainOf(op);
+  if (isExp2)
+    return math::relaxedExp2(arithmetic, argument, grain, use).value;
+  if (use.isNonPositive && !use.isLost)
+    return math::relaxedExpOfNonPositive(arithmetic, argument, grain).value;
+  return math::relaxedExp(arithmetic, argument, grain, use).value;
+}
+
 } // namespace
 
 Value expandMathOp(ImplicitLocOpBuilder &b, Operation *op) {
@@ -207,20 +250,8 @@ Value expandMathOp(ImplicitLocOpBuilder &b, Operation *op) {
     return {};
   if (element.isF64())
     return expand<double>(b, *function, x);
-  if (element.isF32() && op->hasAttr(tile::relaxedAttr) && (*function == Function::Exp || *function == Function::Exp2)) {
-    MlirArithmetic arithmetic(b, type);
-    MlirArithmetic::Value<float> argument{x};
-    math::Grain grain = grainOf(op);
-    if (*function == Function::Exp && op->hasAttr(tile::nonPositiveAttr))
-      return math::relaxedExpOfNonPositive(arithmetic, argument, grain).value;
-    return (*function == Function::Exp ? math::relaxedExp(arithmetic, argument, grain)
-                                       : math::relaxedExp2(arithmetic, argument, grain))
-        .value;
-  }
-  if (element.isF32() && *function == Function::Exp && op->hasAttr(tile::nonPositiveAttr)) {
-    MlirArithmetic arithmetic(b, type);
-    return math::exp<float>(arithmetic, MlirArithmetic::Value<float>{x}, /*isNonPositive=*/true).value;
-  }
+  if (element.isF32() && (*function == Function::Exp || *function == Function::Exp2))
+    return expandPower(b, op, *function == Function::Exp2, x);
   if (element.isF32())
     return expand<float>(b, *function, x);
   if (!element.isF16() && !element.isBF16())

@@ -30,9 +30,8 @@ Problem attentionProblem(const AttentionShape &shape, DType dtype, uint64_t seed
     other.causal = valueOr(params, "causal", shape.causal) != 0;
     return attentionProblem(other, dtype, seed);
   };
-  problem.cpuParams = [queries = queries, keys = keys, dim = dim, causal = causal, all = batch * heads](int threads) {
-    return attentionCpuTiles(queries, keys, dim, causal, all, threads);
-  };
+  problem.cpuParams = [queries = queries, keys = keys, dim = dim, dtype, causal = causal, all = batch * heads](
+                          int threads) { return attentionCpuTiles(queries, keys, dim, dtype, causal, all, threads); };
   // The kernel rounds probabilities to the type of the values for the second product; computing plainly does the same.
   setReferences(problem, dtype, [causal = causal, dtype](auto t, Arguments &a) {
     bool isPlain = std::is_same_v<decltype(t), float>;

@@ -10,9 +10,9 @@
 
 namespace tenon::zoo {
 
-const Kernel attention("attention(q, k, v, out, scale, bm=64, bn=64, dim, causal=0)",
-                       [](View q, View k, View v, View out, Scalar scale, Param bm, Param bn, Param dim,
-                          Param causal) {
+const Kernel attention("attention(q, k, v, out, scale, bm=64, bn=64, dim, causal=0, by_head=0)",
+                       [](View q, View k, View v, View out, Scalar scale, Param bm, Param bn, Param dim, Param causal,
+                          Param by_head) {
   Index heads = q.size(1), kvHeads = k.size(1), queries = q.size(2), keys = k.size(2);
   require(q.size(3) <= dim, "the tile must span a head: choose dim at least its size");
   require(heads % kvHeads == 0, "the number of query heads must be a multiple of the number of key heads");
@@ -25,9 +25,11 @@ const Kernel attention("attention(q, k, v, out, scale, bm=64, bn=64, dim, causal
   promise_no_overlap();
   DType compute = computeType(q);
   Index blocks = cdiv(queries, bm);
-  auto [number, head, batch] = grid(blocks, heads, q.size(0));
-  // Causal: the last queries see the most keys. They come first, so that the short ones fill up what is left at the
-  // end.
+  // By head, the blocks of queries that share keys and values follow one another, and find them in a cache.
+  auto [outer, head, inner] = by_head ? grid(q.size(0), heads, blocks) : grid(blocks, heads, q.size(0));
+  Index number = by_head ? inner : outer, batch = by_head ? outer : inner;
+  // Causal: the last queries see the most keys. They come first (of all heads, or of each), so that the short ones fill
+  // up what is left at the end.
   Index i = causal ? Index(blocks - 1 - number) : number;
   Index kvHead = head / (heads / kvHeads);
 

@@ -6,9 +6,16 @@
 // A tile belongs to one expert. Expert e gets the places from offsets[e] / bm + e on, which are enough for its rows
 // whatever the number: floor((x + n) / bm) - floor(x / bm) + 1 >= ceil(n / bm). That grows with e, so a program
 // instance finds its expert by bisection, and the grid is known before any number of rows is. Instances go through one
-// expert after the other, each column by column: what they read at a time is few columns of one matrix, once. `pair`
-// such columns go side by side: their tiles need the same rows of a at the same time, which a cluster of as many blocks
-// reads once.
+// expert after the other, each column by column: what they read at a time is few columns of one matrix, once.
+//
+// `pair` instances that follow each other are neighbours, of which a cluster of as many blocks reads once what they
+// have in common: `pair` tiles of rows of the same columns; or, of the rows that are left, the same ones in `pair`
+// columns.
+//
+//               columns          the numbers of pairs, in the order in which they are taken:
+//     rows       0  1            0 and 1 share columns of b, 2 the rows of a that are left
+//                0  1
+//                2  2
 #include "tenon/kernels/Kernels.h"
 
 namespace tenon::zoo {
@@ -37,10 +44,16 @@ const Kernel groupedMatmul(
       }
       Index begin = offsets.at({expert}), end = offsets.at({expert + 1});
       Index first = begin / bm + expert, places = end / bm + expert + 1 - first, inExpert = instance - first * columns;
-      Index row = begin + inExpert % places * bm; // not before `end` in a place that the expert does not need
-      Index j = inExpert / places;                // not among the columns behind the last expert's places
-      Tile isThere = (row < end) & (j < columns);
-      Index column = (j * pair + part) * bn;
+      Index j = inExpert / places, i = inExpert % places;
+      Index row = begin + i * bm;                 // not before `end` in a place that the expert does not need
+      Tile isThere = (row < end) & (j < columns); // nor among the columns behind the last expert's places
+      Index column = j * pair * bn;
+      if (pair > 1) {
+        Tile ofRows = i < cdiv(end - begin, bm) / pair * pair; // else of columns
+        isThere = isThere & (where(ofRows, (j * pair + i % pair) * bn, Index(0)) < c.size(1));
+        row = where(ofRows, begin + (i / pair * pair + part) * bm, row);
+        column = column + where(ofRows, i % pair, part) * bn;
+      }
 
       Tile acc = zeros(accumulatorType(a), {bm, bn});
       for (Index k : range(0, where(isThere, a.size(1), 0), bk)) {

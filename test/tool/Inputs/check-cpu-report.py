@@ -27,10 +27,13 @@ if report["options"]["peers"]:
             assert case["peers"][name]["status"] == "measured", case["peers"]
             assert case["peers"][name]["detail"] == f"{name} on {case['threads']}", case["peers"]
         assert case["best_peer_ratio"]["median"] == min(
-            p["ratio"]["median"] for n, p in case["peers"].items() if p["status"] == "measured" and "copy" not in n)
+            p["ratio"]["median"] for n, p in case["peers"].items() if p["status"] == "measured" and n not in ("copy", "host_copy", "host_read"))
         is_memory = case["group"].startswith("memory")
         assert (case["fraction_of_copy"] is not None) == is_memory
         assert ("host_copy" in case["peers"]) == is_memory
+        reads_only = is_memory and 10 * case["written_bytes"] < case["bytes"] - case["written_bytes"]
+        assert reads_only == (case["kernel"] == "cross_entropy"), case
+        assert (case["fraction_of_reading"] is not None) == ("host_read" in case["peers"]) == reads_only
     product = next(case for case in cases if case["kernel"] == "matmul")
     assert set(product["peers"]) == {"torch_eager", "torch_compile", "onednn", "openblas"}, product["peers"]
     softmax = next(case for case in cases if case["kernel"] == "softmax")

@@ -40,4 +40,20 @@ TEST(Roofline, CopiesEveryByteAndNoOther) {
       }
 }
 
+/// Every way of reading is tried too, and each has to have read every byte and no other.
+TEST(Roofline, ReadsEveryByteAndNoOther) {
+  for (size_t bytes : {1u, 63u, 64u, 66u, 1000u, 65536u, 200001u})
+    for (size_t misaligned : {0u, 3u})
+      for (int threads : {1, 2}) {
+        std::vector<unsigned char> from(bytes + 128, 255);
+        std::iota(from.begin() + misaligned, from.begin() + misaligned + bytes, 1);
+        uint32_t sum = 0;
+        for (size_t i = 0; i < bytes; ++i)
+          sum += static_cast<uint32_t>(from[misaligned + i]) << (i < bytes / 4 * 4 ? i % 4 * 8 : 0);
+        HostRead read({from.data() + misaligned}, bytes, threads);
+        EXPECT_EQ(read(), sum) << bytes;
+        EXPECT_TRUE(read.way().starts_with("reading"));
+      }
+}
+
 } // namespace

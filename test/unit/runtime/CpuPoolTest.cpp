@@ -16,6 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include <pthread.h>
+#include <signal.h>
+
 using namespace tenon;
 
 // What the sanitizers need to know. A test asks for more memory than there is. libtbb is not instrumented, so that its
@@ -244,6 +247,51 @@ TEST(CpuPool, SeveralCallersAtOnce) {
   EXPECT_EQ(total.load(), 6 * 20 * 50);
   EXPECT_EQ(failures.load(), 2 * 20);
 }
+
+#if defined(__SANITIZE_THREAD__)
+#define TENON_SIGNALS_ARE_LATE
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TENON_SIGNALS_ARE_LATE
+#endif
+#endif
+#ifndef TENON_SIGNALS_ARE_LATE
+std::atomic<bool> isHeld = false, mayGoOn = false;
+
+// A thread that does not come (on a busy machine it may take milliseconds) is not waited for.
+TEST(CpuPool, NobodyWaitsForAThreadThatHasNotBegun) {
+  isHeld = mayGoOn = false;
+  CpuPool pool(2);
+  std::atomic<int> arrived = 0;
+  pthread_t other = pthread_self();
+  run(pool, 2, 0, [&, caller = pthread_self()](int64_t, int64_t, void *) {
+    if (!pthread_equal(pthread_self(), caller))
+      other = pthread_self();
+    arrived.fetch_add(1);
+    while (arrived.load() < 2)
+      std::this_thread::yield();
+  });
+  ASSERT_FALSE(pthread_equal(other, pthread_self()));
+  struct sigaction hold{}, before{};
+  hold.sa_handler = [](int) {
+    isHeld = true;
+    while (!mayGoOn) {
+    }
+  };
+  ASSERT_EQ(sigaction(SIGUSR1, &hold, &before), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200)); // it sleeps, and holds no lock
+  ASSERT_EQ(pthread_kill(other, SIGUSR1), 0);
+  while (!isHeld)
+    std::this_thread::yield();
+  for (int round = 0; round < 100; ++round) {
+    int64_t items = 0; // all of them are the caller's
+    run(pool, 50, 64, [&](int64_t begin, int64_t end, void *) { items += end - begin; });
+    EXPECT_EQ(items, 50);
+  }
+  mayGoOn = true;
+  sigaction(SIGUSR1, &before, nullptr);
+}
+#endif
 
 /// Work known to be over at once is not handed out; work that has become longer is, the next time.
 TEST(CpuPool, PaceKeepsShortWorkWithTheCaller) {

@@ -99,9 +99,11 @@ Value Nest::inBounds() {
         window.offsets.push_back(e_.scalar(offset));
       e_.prefetch().reads(std::move(window));
     }
-    for (auto [offset, extent, size] : llvm::zip(offsets, shape, view.sizes)) {
+    for (auto [d, offset, extent, size] : llvm::enumerate(offsets, shape, view.sizes)) {
       // offset >= 0 and offset <= size - extent; sizes are far from the ends of 64 bits, offsets may not be.
-      Value last = b_.create<arith::SubIOp>(size, e_.index(extent));
+      // A window that a unit reshape stands behind has other dimensions than the nest.
+      bool isLimited = shape.size() == live_.size() && live_[d] && extent == group_.shape[d];
+      Value last = b_.create<arith::SubIOp>(size, isLimited ? live_[d] : e_.index(extent));
       Value start = e_.scalar(offset);
       inside = andAll(b_, inside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, start, e_.index(0)));
       inside = andAll(b_, inside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, start, last));

@@ -4,6 +4,7 @@
 #include "tenon/base/Error.h"
 #include "tenon/compiler/lower/ToLlvm.h"
 #include "tenon/compiler/target/cpu/ApproximateQuotients.h"
+#include "tenon/compiler/target/cpu/DotKept.h"
 #include "tenon/compiler/target/cpu/Entry.h"
 #include "tenon/compiler/target/cpu/HoistReductions.h"
 #include "tenon/compiler/target/cpu/KeepOperands.h"
@@ -71,6 +72,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   relaxPrecision(lower::kernelOf(tileModule));
   keepOperands(lower::kernelOf(tileModule), isa);
   markNonPositive(lower::kernelOf(tileModule));
+  orderAxes(lower::kernelOf(tileModule), isa);
   LoopEmitter instance(lower::kernelOf(tileModule), isa, *target);
   if (failed(instance.run()))
     return {};
@@ -78,7 +80,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   info.remarks = instance.remarks();
   if (failed(LoopEmitter(lower::kernelOf(tileModule), isa, *target).runPlan()))
     return {};
-  emitRunFunction(*target, isa);
+  emitRunFunction(lower::kernelOf(tileModule), *target, isa, instance.notes());
   return target;
 }
 

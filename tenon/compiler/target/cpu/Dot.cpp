@@ -28,7 +28,8 @@ Buffer DotEmitter::emit() {
     const Buffer *present = e_.buffer(op_.getAcc());
     bool inPlace = present && present->pointer == result.pointer;
     bool readsZero = startsAtZero_ && !plan_.thin;
-    if (!readsZero && !inPlace) {
+    computesAccumulator_ = isComputedByBlocks(result);
+    if (!readsZero && !inPlace && !computesAccumulator_) {
       e_.materialize(op_.getAcc(), result);
       e_.flush();
     }
@@ -40,7 +41,7 @@ Buffer DotEmitter::emit() {
   } else {
     PackedOperand a = packA(), b = packB();
     startAccumulator();
-    findAhead(llvm::divideCeil(n_, plan_.panel()) * llvm::divideCeil(m_, plan_.rows) * stepsOfBlock());
+    findAhead(panels() * llvm::divideCeil(m_, plan_.rows) * stepsOfBlock());
     emitBlocks(a, b, result);
   }
   for (Operation *temporary : llvm::reverse(temporaries_))
@@ -99,7 +100,11 @@ Type DotEmitter::unitType() {
 }
 
 Value DotEmitter::load(Value pointer, Type element, int64_t count, int64_t lanes) {
-  Value part = b_.create<LLVM::LoadOp>(vectorOf(element, count), pointer, byteSize(element));
+  return widened(b_.create<LLVM::LoadOp>(vectorOf(element, count), pointer, byteSize(element)), lanes);
+}
+
+Value DotEmitter::widened(Value part, int64_t lanes) {
+  int64_t count = llvm::cast<VectorType>(part.getType()).getDimSize(0);
   if (count == lanes)
     return part;
   SmallVector<int64_t> mask(lanes, count); // an element of the other operand, zero

@@ -4,12 +4,14 @@
 #include "tenon/compiler/target/cpu/DotPlan.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 
-/// tile.dot, in six pieces:
+/// tile.dot, in pieces:
 ///   DotPlan      the instruction and the register block
 ///   DotLimits    how much of the tiles is needed: not what lies past the edges of the views
 ///   DotPack      brings the operands into scratch, in the order in which the register block reads them
+///   DotKept      what is packed of B stays there for the instances that follow
 ///   DotKernel    the loops around the register block; DotTiles, the block in AMX's tiles; DotThin, the loops for
 ///                a few rows
+///   DotSums      the accumulator, where the block computes it that adds to it
 ///   DotNext      what the next iteration of a loop around the dot reads comes to L2 meanwhile
 ///   DotAhead     the same for blocks of AMX's tiles, and the lines that the result is stored to
 namespace tenon::cpu {
@@ -31,6 +33,11 @@ mlir::Type rawType(mlir::Type tileElement);
 struct PackedOperand {
   mlir::Value pointer;
   int64_t itemStride = 1, depthStride = 1, panelStride = 0;
+};
+
+/// The rows of A that a row of blocks of tiles reads.
+struct StripOfA {
+  mlir::Value pointer, strideBytes; ///< stride: i64
 };
 
 /// The stores that everything made of `tile` ends in, element by element, or nothing if some of it ends elsewhere.
@@ -81,17 +88,20 @@ private:
   /// The rows of an origin in its view, and whether the tile lies inside that.
   struct Window {
     mlir::Value inside, pointer, stride;
+    mlir::Value rowsThere; ///< from its first one to the last of the view
   };
-  Window windowOf(const Origin &origin);
+  /// `neededRows`: so many have to lie inside, if not all; null: all.
+  Window windowOf(const Origin &origin, mlir::Value neededRows = {});
   /// The tile's elements where they lie, or a copy in scratch in the packed type. `items`: the dimension that is not K.
   RawRows rawRows(mlir::Value tile, int items, mlir::Type element);
   Buffer copyOf(mlir::Value tile, mlir::Type element, bool transposed);
   Buffer copyRows(mlir::Value tile, const Origin &origin);
-  void copyRowsOfA(mlir::Value begin, mlir::Value end);
+  void copyRowsOfA(mlir::Value begin, mlir::Value end, mlir::Value to);
   /// The tile as an op whose elements have that type: converted, or the bits of a small float.
   mlir::Value inType(mlir::Value tile, mlir::Type element);
   PackedOperand packA();
   PackedOperand packB();
+  PackedOperand stridesOfPanels(int64_t panel);
   PackedOperand placeForPanels(int64_t count, int64_t panel);
   PackedOperand pack(const RawRows &from, int64_t items, int64_t panel);
   void packInto(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
@@ -104,6 +114,9 @@ private:
   void padDepth(int64_t items, int64_t panel, const PackedOperand &to);
   void zeroRowEnds(const Buffer &buffer, int64_t begin, int64_t end);
   mlir::Value addCorrection(const PackedOperand &b);
+
+  // DotKept.cpp
+  std::optional<PackedOperand> packKept();
 
   // DotNext.cpp
   static constexpr int64_t linesOfPiece = 8;
@@ -118,6 +131,11 @@ private:
   llvm::SmallVector<mlir::Value> nextLines(mlir::Value block);
   void bringLine(llvm::ArrayRef<mlir::Value> lines, mlir::Value number);
 
+  // DotSums.cpp
+  /// Whether the accumulator is computed by the blocks that add to it.
+  bool isComputedByBlocks(const Buffer &result);
+  llvm::SmallVector<mlir::Value> computedAccumulator(mlir::Value row, mlir::Value column, int64_t columns);
+
   // DotKernel.cpp
   int64_t piecesOfDepth() const; ///< of K, during each of which a block brings in a piece of what is next
   void emitBlocks(const PackedOperand &a, const PackedOperand &b, const Buffer &c);
@@ -126,24 +144,28 @@ private:
     mlir::Value panel, number, first;
     int64_t width, depthStride;
   };
+  void forEachPanel(const PackedOperand &b, llvm::function_ref<void(const Columns &)> body);
   void emitRows(const PackedOperand &a, const Buffer &c, const Columns &columns);
-  /// Of a register block among all, panel by panel of B.
+  /// Of a register block among all, panel by panel of B; of tiles, strip by strip of A.
   mlir::Value blockNumber(mlir::Value row, const Columns &columns);
-  /// The number, among all steps of all blocks, of the first step of one.
-  mlir::Value firstStep(mlir::Value row, const Columns &columns);
+  int64_t panels() const { return llvm::divideCeil(n_, plan_.panel()); }
   int64_t stepsOfBlock() const;
   void emitBlock(const PackedOperand &a, const Buffer &c, mlir::Value row, int64_t rows, const Columns &columns);
   mlir::Value multiplyAdd(mlir::Value unitOfA, mlir::Value vectorOfB, mlir::Value sum);
   // DotTiles.cpp
-  void emitTileRows(const PackedOperand &a, const Buffer &c, const Columns &columns);
-  void emitTileBlock(const PackedOperand &a, const Buffer &c, mlir::Value row, int64_t tiles, mlir::Value rows,
+  void emitStrips(const PackedOperand &a, const PackedOperand &b, const Buffer &c);
+  StripOfA stripOf(const PackedOperand &a, mlir::Value row, int64_t tiles, mlir::Value rows);
+  void emitTileBlock(const StripOfA &a, const Buffer &c, mlir::Value row, int64_t tiles, mlir::Value rows,
                      const Columns &columns);
   // DotAhead.cpp
   mlir::Value isLastStep();
+  mlir::Value nextMovesAlong(unsigned pace);
   void findAhead(mlir::Value operand, int64_t steps);
   void findResult(int64_t steps);
   void findAhead(int64_t steps);
-  void bringAhead(mlir::Value number);
+  void findNextStrip(mlir::Value row);
+  void bringAhead(const AheadRows &next, mlir::Value number);
+  void bringAhead(mlir::Value block, mlir::Value panel, mlir::Value step);
   // DotThin.cpp
   void emitThin(const Buffer &c);
 
@@ -159,6 +181,7 @@ private:
   mlir::Type vectorOf(mlir::Type element, int64_t lanes);
   /// `count` neighbours, followed by zeros up to `lanes`; and the first `count` of them to memory.
   mlir::Value load(mlir::Value pointer, mlir::Type element, int64_t count, int64_t lanes);
+  mlir::Value widened(mlir::Value vector, int64_t lanes); ///< with zeros
   void store(mlir::Value value, mlir::Value pointer, int64_t count);
   mlir::Value zero(mlir::Type type);
   mlir::Type unitType(); ///< an integer (or f32, f64) of a unit's size
@@ -170,6 +193,7 @@ private:
   int64_t m_, n_, k_;
   int64_t units_; ///< of K
   bool startsAtZero_ = false, unsignedBytes_ = false;
+  bool computesAccumulator_ = false; ///< where it is added to
   DotLimits limits_;
   mlir::Value correction_; ///< for each column, what to add to the accumulators; null: nothing
   /// Rows of A in a view, and the place for a copy of them.
@@ -182,6 +206,7 @@ private:
   int64_t nextPieces_ = 0, nextAtOnce_ = 1; ///< in all, and of one block
   Buffer edge_;            ///< a block of the result that is not all there, for tiles
   llvm::SmallVector<AheadRows> ahead_;
+  std::optional<AheadRows> nextStrip_; ///< of A, while blocks of tiles multiply this one
   mlir::Value isFirst_; ///< whether the accumulator is zero, not having been written yet; null: it never is
   llvm::SmallVector<mlir::Operation *> temporaries_;
 };

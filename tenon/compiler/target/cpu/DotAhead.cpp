@@ -4,18 +4,21 @@
 // few lines each, what is waited for afterwards (DotNext.cpp does it for blocks of vectors):
 //
 //     for k in steps of the kernel's loop:
-//       pack A[i, k] and B[k, j]
-//       for each block, for each step of its loop along K:
+//       pack B[k, j]
+//       for each strip of A[i, k], for each block, for each step of its loop along K:
 //         multiply
+//         prefetch the next lines of the strip that follows
 //         in the last step of the kernel: prefetch the next lines of C[i, j], to write them
-//         prefetch the next lines of A[i, k + 1] and of B[k + 1, j]
+//         prefetch the next lines of B[k + 1, j]
 //
 // A store to a line that is not in the cache reads it first; the pass that stores the result would wait for that.
-// Operands are packed out of L2 then instead of L3 or memory. Not for tiles of many rows: they multiply so fast that
+// Operands are packed out of L2 then instead of L3 or memory. Not B for tiles of many rows: they multiply so fast that
 // they wait for L3 as packing would. After the last step comes the first one of the next instance, one extent further
-// along the fastest axis of the grid. Nothing happens if that guess is wrong, or points past the end: a prefetch never
-// faults.
+// along the fastest axis of the grid that has more than one. Nothing happens if that guess is wrong, or points past the
+// end: a prefetch never faults.
 #include "tenon/compiler/target/cpu/Dot.h"
+#include "tenon/compiler/target/cpu/DotKept.h"
+#include "tenon/compiler/target/cpu/Prefetch.h"
 
 using namespace mlir;
 
@@ -43,6 +46,22 @@ Value DotEmitter::isLastStep() {
   return b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, next, e_.scalar(loop.getUpperBound()));
 }
 
+/// Whether the next instance lies along the axis of the grid with that pace: faster ones have one instance each. Null:
+/// it is the pace of none.
+Value DotEmitter::nextMovesAlong(unsigned pace) {
+  tile::GridOp grid;
+  op_->getParentOfType<func::FuncOp>().walk([&](tile::GridOp found) { grid = found; });
+  if (!grid || pace == 0 || pace > grid->getNumResults())
+    return {};
+  SmallVector<int64_t> order = orderOfAxes(grid);
+  Value moves = constantBits(b_, b_.getI1Type(), 1);
+  for (int64_t axis : llvm::drop_begin(order, pace)) {
+    Value isOne = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, e_.scalar(grid.getExtents()[axis]), e_.index(1));
+    moves = b_.create<arith::AndIOp>(moves, isOne);
+  }
+  return moves;
+}
+
 /// Where the rows of an operand begin that is packed next.
 void DotEmitter::findAhead(Value operand, int64_t steps) {
   Origin origin = originOf(operand);
@@ -60,20 +79,21 @@ void DotEmitter::findAhead(Value operand, int64_t steps) {
 
   auto loop = op_->getParentOfType<scf::ForOp>();
   unsigned ofLoop = loop ? paceOf(loop.getInductionVar()) : 0;
-  unsigned ofGrid = fastestAxis(op_->getParentOfType<func::FuncOp>());
-  auto isOfGrid = [&](Value offset) { return ofGrid && paceOf(offset) == ofGrid; };
-  bool movesWithGrid = llvm::count_if(load.getOffsets(), isOfGrid) == 1, moves = false;
   Value isLast = isLastStep(), place;
+  bool moves = false;
   for (auto [d, offset] : llvm::enumerate(load.getOffsets())) {
     Value here = e_.scalar(offset), further = plus(here, e_.index(load.getType().getDimSize(d)));
-    if (ofLoop && paceOf(offset) == ofLoop) {
+    unsigned pace = paceOf(offset);
+    auto isAsFast = [&](Value other) { return paceOf(other) == pace; };
+    if (ofLoop && pace == ofLoop) {
       moves = true;
       here = offset == loop.getInductionVar()
                  ? b_.create<arith::SelectOp>(isLast, e_.scalar(loop.getLowerBound()), further).getResult()
                  : further;
-    } else if (movesWithGrid && isOfGrid(offset)) {
+    } else if (Value movesNext = nextMovesAlong(pace); movesNext && llvm::count_if(load.getOffsets(), isAsFast) == 1) {
       moves = true;
-      here = isLast ? b_.create<arith::SelectOp>(isLast, further, here).getResult() : further;
+      Value isDue = isLast ? b_.create<arith::AndIOp>(isLast, movesNext).getResult() : movesNext;
+      here = b_.create<arith::SelectOp>(isDue, further, here);
     }
     if (static_cast<int>(d) != view.unitStride)
       here = b_.create<arith::MulIOp>(here, view.strides[d]);
@@ -122,10 +142,6 @@ void DotEmitter::findResult(int64_t steps) {
 
 int64_t DotEmitter::stepsOfBlock() const { return units_ / plan_.lanes; }
 
-Value DotEmitter::firstStep(Value row, const Columns &columns) {
-  return times(blockNumber(row, columns), stepsOfBlock());
-}
-
 /// For a dot in tiles whose blocks take `steps` steps in all.
 void DotEmitter::findAhead(int64_t steps) {
   if (!e_.isa().bringsRows || !plan_.usesTiles())
@@ -134,26 +150,58 @@ void DotEmitter::findAhead(int64_t steps) {
   findResult(steps);
   if (m_ > fewRows)
     return;
-  findAhead(op_.getA(), steps);
+  if (!unpackedA_.window.inside)
+    findAhead(op_.getA(), steps);
   findAhead(op_.getB(), steps);
 }
 
-/// With step `number` of all that the blocks take.
-void DotEmitter::bringAhead(Value number) {
-  for (const AheadRows &next : ahead_) {
-    OpBuilder::InsertionGuard guard(b_);
-    if (next.condition) {
-      auto branch = b_.create<scf::IfOp>(next.condition, /*withElseRegion=*/false);
-      b_.setInsertionPoint(branch.thenBlock()->getTerminator());
-    }
-    Value pieces = e_.index(llvm::divideCeil(next.lines, next.linesAtOnce));
-    Value row = minimum(b_.create<arith::DivUIOp>(number, pieces), e_.index(next.rows - 1));
-    Value within = times(b_.create<arith::RemUIOp>(number, pieces), next.linesAtOnce * lineBytes);
-    Value place = at(next.pointer, plus(b_.create<arith::MulIOp>(row, next.strideBytes), within), b_.getI8Type());
-    for (int64_t line = 0; line < next.linesAtOnce; ++line)
-      b_.create<LLVM::Prefetch>(at(place, line * lineBytes, b_.getI8Type()), next.isWritten, /*hint=*/2,
-                                /*cache=*/1); // to L2, data
+/// The rows of A after a strip: below it, or at the top of what the loop's next step reads. Where the next instance is
+/// the one below, its first strip follows the last one of this.
+void DotEmitter::findNextStrip(Value row) {
+  nextStrip_.reset();
+  if (!e_.isa().bringsRows || !unpackedA_.window.inside)
+    return;
+  const Window &window = unpackedA_.window;
+  int64_t size = byteSize(plan_.packed);
+  AheadRows next;
+  next.rows = plan_.rows;
+  next.lines = llvm::divideCeil(k_ * size, lineBytes);
+  next.linesAtOnce = linesOf(next, panels() * stepsOfBlock());
+  next.strideBytes = times(window.stride, size);
+  Value following = plus(row, e_.index(plan_.rows));
+  next.pointer = at(window.pointer, b_.create<arith::MulIOp>(following, window.stride), plan_.packed);
+  tile::LoadOp load = originOf(op_.getA()).source->load;
+  if (int moving = dimMovedByLoop(load); moving >= 0 && moving == e_.view(load.getView()).unitStride) {
+    Value isLast =
+        b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, following, limits_.rows ? limits_.rows : e_.index(m_));
+    Value goesOn =
+        b_.create<arith::AndIOp>(isLast, b_.create<arith::XOrIOp>(isLastStep(), constantBits(b_, b_.getI1Type(), 1)));
+    next.pointer = b_.create<arith::SelectOp>(goesOn, at(window.pointer, k_, plan_.packed), next.pointer);
   }
+  nextStrip_ = next;
+}
+
+/// With step `number` of all that bring them in.
+void DotEmitter::bringAhead(const AheadRows &next, Value number) {
+  OpBuilder::InsertionGuard guard(b_);
+  if (next.condition) {
+    auto branch = b_.create<scf::IfOp>(next.condition, /*withElseRegion=*/false);
+    b_.setInsertionPoint(branch.thenBlock()->getTerminator());
+  }
+  Value pieces = e_.index(llvm::divideCeil(next.lines, next.linesAtOnce));
+  Value row = minimum(b_.create<arith::DivUIOp>(number, pieces), e_.index(next.rows - 1));
+  Value within = times(b_.create<arith::RemUIOp>(number, pieces), next.linesAtOnce * lineBytes);
+  Value place = at(next.pointer, plus(b_.create<arith::MulIOp>(row, next.strideBytes), within), b_.getI8Type());
+  for (int64_t line = 0; line < next.linesAtOnce; ++line)
+    b_.create<LLVM::Prefetch>(at(place, line * lineBytes, b_.getI8Type()), next.isWritten, /*hint=*/2,
+                              /*cache=*/1); // to L2, data
+}
+
+void DotEmitter::bringAhead(Value block, Value panel, Value step) {
+  if (nextStrip_)
+    bringAhead(*nextStrip_, plus(times(panel, stepsOfBlock()), step));
+  for (const AheadRows &next : ahead_)
+    bringAhead(next, plus(times(block, stepsOfBlock()), step));
 }
 
 } // namespace tenon::cpu

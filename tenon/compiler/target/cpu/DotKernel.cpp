@@ -9,8 +9,9 @@
 //           acc[i][j] += A[i][k] * B[k][j]
 //         C += acc
 //
-// Rows and columns that are left over get smaller blocks. Their number may be known only when the program runs
-// (DotLimits); there is then one block for every even number of rows and a switch.
+// (Of AMX's tiles, the other way round: DotTiles.cpp.) Rows and columns that are left over get smaller blocks. Their
+// number may be known only when the program runs (DotLimits); there is then one block for every even number of rows and
+// a switch.
 #include "tenon/compiler/target/cpu/Dot.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -52,17 +53,15 @@ Value DotEmitter::multiplyAdd(Value a, Value b, Value sum) {
   llvm_unreachable("a family of vectors");
 }
 
-void DotEmitter::emitBlocks(const PackedOperand &a, const PackedOperand &b, const Buffer &c) {
+void DotEmitter::forEachPanel(const PackedOperand &b, llvm::function_ref<void(const Columns &)> body) {
   int64_t panel = plan_.panel(), whole = n_ / panel;
-  if (!plan_.usesTiles())
-    findNext(llvm::divideCeil(n_, panel) * llvm::divideCeil(m_, plan_.rows) * piecesOfDepth());
   auto columns = [&](Value number, int64_t width) {
     Value start = b.pointer;
     if (unpackedB_.pointer)
       packPanel(number, width, b);
     else
       start = at(start, times(number, b.panelStride), unitType());
-    emitRows(a, c, {start, number, times(number, panel), width, b.depthStride});
+    body({start, number, times(number, panel), width, b.depthStride});
   };
   auto perPanel = [&](Value number) { columns(number, panel); };
   if (!limits_.columns) {
@@ -84,14 +83,21 @@ void DotEmitter::emitBlocks(const PackedOperand &a, const PackedOperand &b, cons
   }
 }
 
+void DotEmitter::emitBlocks(const PackedOperand &a, const PackedOperand &b, const Buffer &c) {
+  if (plan_.usesTiles())
+    return emitStrips(a, b, c);
+  findNext(panels() * llvm::divideCeil(m_, plan_.rows) * piecesOfDepth());
+  forEachPanel(b, [&](const Columns &columns) { emitRows(a, c, columns); });
+}
+
 Value DotEmitter::blockNumber(Value row, const Columns &columns) {
   Value ofRows = b_.create<arith::DivUIOp>(row, e_.index(plan_.rows));
+  if (plan_.usesTiles())
+    return plus(times(ofRows, panels()), columns.number);
   return plus(times(columns.number, llvm::divideCeil(m_, plan_.rows)), ofRows);
 }
 
 void DotEmitter::emitRows(const PackedOperand &a, const Buffer &c, const Columns &columns) {
-  if (plan_.usesTiles())
-    return emitTileRows(a, c, columns);
   int64_t rows = plan_.rows, whole = m_ / rows * rows;
   auto block = [&](Value row) { emitBlock(a, c, row, rows, columns); };
   if (!limits_.rows) {
@@ -140,7 +146,8 @@ void DotEmitter::emitBlock(const PackedOperand &a, const Buffer &c, Value row, i
     auto branch = b_.create<scf::IfOp>(isDue, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPoint(branch.thenBlock()->getTerminator());
-    copyRowsOfA(row, plus(row, e_.index(rows)));
+    copyRowsOfA(row, plus(row, e_.index(rows)),
+                at(unpackedA_.copy.pointer, times(row, unpackedA_.copy.strides[0]), plan_.packed));
   }
   auto placeOf = [&](int64_t i, int64_t v) { return at(from, i * c.strides[0] + v * lanes, element); };
   // The sums begin at zero and are added to C at the end: waiting for C, which is in L2, would stop them all at once.
@@ -198,7 +205,10 @@ void DotEmitter::emitBlock(const PackedOperand &a, const Buffer &c, Value row, i
   if (limits_.depth || units_ % stepsAtOnce)
     steps(whole, depth, 1, {});
 
-  for (int64_t i = 0; i < rows; ++i)
+  for (int64_t i = 0; i < rows; ++i) {
+    SmallVector<Value> computed;
+    if (computesAccumulator_)
+      computed = computedAccumulator(plus(row, e_.index(i)), columns.first, columns.width);
     for (int64_t v = 0; v < vectors; ++v) {
       Value &sum = sums[i * vectors + v];
       auto add = [&](Value other) {
@@ -206,11 +216,12 @@ void DotEmitter::emitBlock(const PackedOperand &a, const Buffer &c, Value row, i
                                             : b_.create<arith::AddIOp>(other, sum).getResult();
       };
       if (!startsAtZero_)
-        add(load(placeOf(i, v), element, present(v), lanes));
+        add(computesAccumulator_ ? computed[v] : load(placeOf(i, v), element, present(v), lanes));
       if (correction_)
         add(load(at(correction_, plus(columns.first, e_.index(v * lanes)), element), element, lanes, lanes));
       store(sum, placeOf(i, v), present(v));
     }
+  }
 }
 
 } // namespace tenon::cpu

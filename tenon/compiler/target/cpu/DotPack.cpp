@@ -134,17 +134,22 @@ DotEmitter::Origin DotEmitter::originOf(Value tile) {
   return origin;
 }
 
-DotEmitter::Window DotEmitter::windowOf(const Origin &origin) {
+DotEmitter::Window DotEmitter::windowOf(const Origin &origin, Value neededRows) {
   b_.setLoc(op_.getLoc());
   LoadBehind source = *origin.source;
   const ViewParts &view = e_.view(source.load.getView());
   Window window;
   Value offset;
+  int rowDim = source.dims[origin.contiguous == 0 ? 1 : 0];
   for (auto [d, start, extent] : llvm::enumerate(source.load.getOffsets(), source.load.getType().getShape())) {
     Value first = e_.scalar(start);
     Value above = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, first, e_.index(0));
-    Value last = b_.create<arith::SubIOp>(view.sizes[d], e_.index(extent));
-    Value below = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, first, last);
+    Value there = b_.create<arith::SubIOp>(view.sizes[d], first), needed = e_.index(extent);
+    if (static_cast<int>(d) == rowDim) {
+      window.rowsThere = there;
+      needed = neededRows ? neededRows : needed;
+    }
+    Value below = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, there, needed);
     Value both = b_.create<arith::AndIOp>(above, below);
     window.inside = window.inside ? b_.create<arith::AndIOp>(window.inside, both).getResult() : both;
     Value term = static_cast<int>(d) == view.unitStride ? first
@@ -152,7 +157,6 @@ DotEmitter::Window DotEmitter::windowOf(const Origin &origin) {
     offset = offset ? plus(offset, term) : term;
   }
   window.pointer = at(view.pointer, offset, memoryType(view.element));
-  int rowDim = source.dims[origin.contiguous == 0 ? 1 : 0];
   window.stride = rowDim < 0 ? e_.index(0) : view.strides[rowDim];
   return window;
 }
@@ -192,7 +196,7 @@ RawRows DotEmitter::rawRows(Value tile, int items, Type element) {
 //===--- The operands ---------------------------------------------------------------------------------------------===//
 
 /// Rows of A as they lie in a view. Those that are inside are copied by the first register block that reads them, which
-/// then has them in L1; for tiles all at once.
+/// then has them in L1; tiles are loaded from where they lie, or from a copy of a few rows (stripOf).
 Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
   Type element = plan_.packed;
   LoadBehind source = *origin.source;
@@ -201,16 +205,14 @@ Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
   if (rawType(view.element) != element || m_ * k_ * byteSize(element) < smallBytes ||
       (k_ % plan_.group && !plan_.usesTiles()))
     return copyOf(tile, element, false);
-  Window window = windowOf(origin);
+  // What nobody needs of the rows need not be there, nor be zero.
+  Window window = windowOf(origin, plan_.usesTiles() ? limits_.rows : Value());
   int64_t padded = llvm::alignTo(k_, plan_.depthStep);
   Buffer copy = e_.allocate({plan_.wholeRows(m_), k_}, element, padded - k_ + step);
   copy.shape[0] = m_;
   unpackedA_ = {copy, window};
   auto branch = b_.create<scf::IfOp>(window.inside, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
-  b_.setInsertionPoint(branch.thenBlock()->getTerminator());
-  if (plan_.usesTiles())
-    copyRowsOfA(e_.index(0), e_.index(m_));
   b_.setInsertionPoint(branch.elseBlock()->getTerminator());
   Buffer target = copy;
   Value same = inType(tile, element);
@@ -222,18 +224,18 @@ Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
   return copy;
 }
 
-void DotEmitter::copyRowsOfA(Value begin, Value end) {
+void DotEmitter::copyRowsOfA(Value begin, Value end, Value to) {
   const auto &[copy, window] = unpackedA_;
   Type element = plan_.packed;
   int64_t step = lineBytes / byteSize(element), whole = k_ / step * step, padded = llvm::alignTo(k_, plan_.depthStep);
   forRange(begin, end, 1, [&](Value row) {
     Value from = at(window.pointer, b_.create<arith::MulIOp>(row, window.stride), element);
-    Value to = at(copy.pointer, times(row, copy.strides[0]), element);
+    Value into = at(to, times(b_.create<arith::SubIOp>(row, begin), copy.strides[0]), element);
     auto piece = [&](Value column, int64_t count, int64_t stored) {
       Value values = load(at(from, column, element), element, count, stored);
       if (plan_.flipsA)
         values = b_.create<arith::XOrIOp>(values, constantBits(b_, values.getType(), -128));
-      store(values, at(to, column, element), stored);
+      store(values, at(into, column, element), stored);
     };
     forRange(0, whole, step, [&](Value column) { piece(column, step, step); });
     if (whole < k_)
@@ -301,6 +303,8 @@ PackedOperand DotEmitter::turned(const PackedOperand &panel) {
 
 PackedOperand DotEmitter::packB() {
   unsignedBytes_ = op_.getBUnsigned();
+  if (auto kept = packKept())
+    return *kept;
   RawRows rows = rawRows(op_.getB(), 1, plan_.packed);
   if (rows.paddedStride && !rows.alongDepth && plan_.group == 1 && n_ % plan_.panel() == 0)
     return {rows.pointer, 1, rows.paddedStride, plan_.panel()}; // a copy of its own that can be read as it is
@@ -324,11 +328,16 @@ void DotEmitter::packPanel(Value number, int64_t width, const PackedOperand &to)
   packInto(rows, width, plan_.panel(), to);
 }
 
-PackedOperand DotEmitter::placeForPanels(int64_t count, int64_t panel) {
+PackedOperand DotEmitter::stridesOfPanels(int64_t panel) {
   PackedOperand to;
   to.depthStride = panel;
   // One cache line more than it holds, so that neighbouring panels do not fall on the same cache sets.
   to.panelStride = units_ * panel + lineBytes / plan_.unitBytes();
+  return to;
+}
+
+PackedOperand DotEmitter::placeForPanels(int64_t count, int64_t panel) {
+  PackedOperand to = stridesOfPanels(panel);
   to.pointer = e_.allocate({count * to.panelStride}, unitType()).pointer;
   return to;
 }

@@ -2,7 +2,11 @@
 //
 // The block of a dot in AMX's tiles: 32 x 32 accumulators in four of them, two of A and two of B.
 //
-//     t0..t3 = C, or zero
+//     for each strip of 32 rows of A:                    in L2: the next one comes while this one is multiplied
+//       for each panel of 32 columns of B:               packed, in L2
+//         block
+//
+//     block: t0..t3 = C, or zero
 //     for k in steps of 64 bytes of K:
 //       t4, t6 = A[0], B[0];  t0 += t4 * t6              A: 16 rows of 64 bytes
 //       t7 = B[1];            t1 += t4 * t7              B: 16 units of K, 16 columns of each; a unit is 4 bytes
@@ -18,20 +22,32 @@
 using namespace mlir;
 
 namespace tenon::cpu {
+namespace {
 
-void DotEmitter::emitTileRows(const PackedOperand &a, const Buffer &c, const Columns &columns) {
+/// So much of L1 (48 KiB in 12 ways where there is AMX) may be a strip of A; rows that are a multiple of the other
+/// apart fall on few of its sets.
+constexpr int64_t l1Share = 16 << 10, l1Apart = 2048;
+
+} // namespace
+
+void DotEmitter::emitStrips(const PackedOperand &a, const PackedOperand &b, const Buffer &c) {
   int64_t rows = plan_.rows, whole = m_ / rows * rows;
-  auto block = [&](Value row) { emitTileBlock(a, c, row, 2, {}, columns); };
+  auto strip = [&](Value row, int64_t tiles, Value present) {
+    StripOfA here = stripOf(a, row, tiles, present);
+    findNextStrip(row);
+    forEachPanel(b, [&](const Columns &columns) { emitTileBlock(here, c, row, tiles, present, columns); });
+  };
+  auto wholeStrip = [&](Value row) { strip(row, 2, {}); };
   if (!limits_.rows) {
-    forRange(0, whole, rows, block);
+    forRange(0, whole, rows, wholeStrip);
     if (whole < m_)
-      emitTileBlock(a, c, e_.index(whole), llvm::divideCeil(m_ - whole, tileRows), e_.index(m_ - whole), columns);
+      strip(e_.index(whole), llvm::divideCeil(m_ - whole, tileRows), e_.index(m_ - whole));
     return;
   }
   Value rest = limits_.rows, first = e_.index(0);
   if (whole) {
     first = times(b_.create<arith::DivUIOp>(limits_.rows, e_.index(rows)), rows);
-    forRange(e_.index(0), first, rows, block);
+    forRange(e_.index(0), first, rows, wholeStrip);
     rest = b_.create<arith::SubIOp>(limits_.rows, first);
   }
   SmallVector<int64_t> cases = {1};
@@ -45,15 +61,56 @@ void DotEmitter::emitTileRows(const PackedOperand &a, const Buffer &c, const Col
     auto end = b_.create<scf::YieldOp>();
     b_.setInsertionPoint(end);
     if (tiles)
-      emitTileBlock(a, c, first, tiles, rest, columns);
+      strip(first, tiles, rest);
   };
   for (auto [tiles, region] : llvm::zip(cases, choice.getCaseRegions()))
     fill(region, tiles);
   fill(choice.getDefaultRegion(), 0);
 }
 
+/// Rows of A where they lie: in scratch; in the view, where every row of a tile is one line of the cache; or copied
+/// from there to where the strip before was.
+StripOfA DotEmitter::stripOf(const PackedOperand &a, Value row, int64_t tiles, Value rows) {
+  Value packed = at(a.pointer, times(row, a.itemStride), unitType());
+  Value stride = constantBits(b_, b_.getI64Type(), a.itemStride * plan_.unitBytes());
+  const auto &[copy, window] = unpackedA_;
+  if (!window.inside)
+    return {packed, stride};
+  Type element = plan_.packed, i64 = b_.getI64Type();
+  Value inView, inPlace = constantBits(b_, b_.getI1Type(), 0);
+  if (k_ % plan_.depthStep == 0) {
+    inView = at(window.pointer, b_.create<arith::MulIOp>(row, window.stride), element);
+    Value strideOfView = b_.create<arith::IndexCastOp>(i64, times(window.stride, byteSize(element)));
+    Value bits = b_.create<arith::OrIOp>(b_.create<LLVM::PtrToIntOp>(i64, window.pointer), strideOfView);
+    bits = b_.create<arith::AndIOp>(bits, constantBits(b_, i64, lineBytes - 1));
+    Value isAligned = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, bits, constantBits(b_, i64, 0));
+    inPlace = b_.create<arith::AndIOp>(window.inside, isAligned);
+    // A strip that L1 could hold should not have all its rows in a few sets of it.
+    if (plan_.rows * k_ * byteSize(element) <= l1Share) {
+      bits = b_.create<arith::AndIOp>(strideOfView, constantBits(b_, i64, l1Apart - 1));
+      Value isApart = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, bits, constantBits(b_, i64, 0));
+      inPlace = b_.create<arith::AndIOp>(inPlace, isApart);
+    }
+    if (rows) {
+      Value end = plus(row, e_.index(tiles * tileRows));
+      Value areThere = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, end, window.rowsThere);
+      inPlace = b_.create<arith::AndIOp>(inPlace, areThere);
+    }
+    stride = b_.create<arith::SelectOp>(inPlace, strideOfView, stride);
+  }
+  Value isCopied = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ugt, window.inside, inPlace);
+  auto branch = b_.create<scf::IfOp>(isCopied, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPoint(branch.thenBlock()->getTerminator());
+    copyRowsOfA(row, plus(row, rows ? rows : e_.index(tiles * tileRows)), copy.pointer);
+  }
+  Value place = b_.create<arith::SelectOp>(isCopied, copy.pointer, packed);
+  return {inView ? b_.create<arith::SelectOp>(inPlace, inView, place).getResult() : place, stride};
+}
+
 /// `tiles`: of rows. `rows`: how many of their rows exist; null: all.
-void DotEmitter::emitTileBlock(const PackedOperand &a, const Buffer &c, Value row, int64_t tiles, Value rows,
+void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, int64_t tiles, Value rows,
                                const Columns &columns) {
   constexpr int firstOfA = 4, firstOfB = 6;
   constexpr int64_t units = tileRowBytes / 4; // of a row of a tile
@@ -66,7 +123,7 @@ void DotEmitter::emitTileBlock(const PackedOperand &a, const Buffer &c, Value ro
   Value there = at(c.pointer, plus(times(row, c.strides[0]), columns.first), element);
   Value from = there;
   int64_t strideOfC = c.strides[0];
-  bool isWhole = !rows && columns.width % units == 0;
+  bool isWhole = !rows && columns.width % units == 0 && !computesAccumulator_;
   auto copyEdge = [&](Value source, int64_t sourceStride, Value target, int64_t targetStride) {
     forRange(e_.index(0), rows ? rows : e_.index(tiles * tileRows), 1, [&](Value i) {
       Value values = load(at(source, times(i, sourceStride), element), element, columns.width, columns.width);
@@ -102,23 +159,24 @@ void DotEmitter::emitTileBlock(const PackedOperand &a, const Buffer &c, Value ro
     b_.setInsertionPoint(branch.elseBlock()->getTerminator());
     initial(/*atZero=*/false);
   } else {
-    initial(startsAtZero_);
+    initial(startsAtZero_ || computesAccumulator_);
   }
 
   TileProduct product = plan_.family == DotFamily::bf16Tiles ? TileProduct::bf16
                         : op_.getAUnsigned()
                             ? (op_.getBUnsigned() ? TileProduct::unsignedUnsigned : TileProduct::unsignedSigned)
                             : (op_.getBUnsigned() ? TileProduct::signedUnsigned : TileProduct::signedSigned);
-  Value rowsOfA = at(a.pointer, times(row, a.itemStride), unit), depth = e_.index(units_ / units);
+  Value depth = e_.index(units_ / units);
+  Value below = b_.create<LLVM::GEPOp>(a.pointer.getType(), b_.getI8Type(), a.pointer,
+                                       ValueRange{b_.create<arith::MulIOp>(a.strideBytes, stride(tileRows / 4))});
   if (limits_.depth)
     depth = minimum(depth, dividedUp(limits_.depth, plan_.depthStep));
-  Value first = firstStep(row, columns);
+  Value block = blockNumber(row, columns);
   forRange(e_.index(0), depth, 1, [&](Value k) {
-    bringAhead(plus(first, k));
-    Value partOfA = at(rowsOfA, times(k, units), unit);
+    bringAhead(block, columns.number, k);
     Value partOfB = at(columns.panel, times(k, units * columns.depthStride), unit);
     for (int64_t i = 0; i < tiles; ++i) {
-      emitter.load(firstOfA + i, at(partOfA, i * tileRows * a.itemStride, unit), stride(a.itemStride));
+      emitter.load(firstOfA + i, at(i == 0 ? a.pointer : below, times(k, units), unit), a.strideBytes);
       for (int64_t j = 0; j < across; ++j) {
         if (i == 0)
           emitter.load(firstOfB + j, at(partOfB, j * units, unit), stride(columns.depthStride));
@@ -127,7 +185,17 @@ void DotEmitter::emitTileBlock(const PackedOperand &a, const Buffer &c, Value ro
     }
   });
   forEachSum([&](int tile, Value place) { emitter.store(tile, place, stride(strideOfC)); });
-  if (!isWhole)
+  if (computesAccumulator_)
+    forRange(e_.index(0), rows ? rows : e_.index(tiles * tileRows), 1, [&](Value i) {
+      for (auto [v, before] : llvm::enumerate(computedAccumulator(plus(row, i), columns.first, columns.width))) {
+        int64_t first = v * units, count = std::min(units, columns.width - first);
+        Value sum = load(at(from, plus(times(i, strideOfC), e_.index(first)), element), element, units, units);
+        sum = llvm::isa<FloatType>(element) ? b_.create<arith::AddFOp>(before, sum).getResult()
+                                            : b_.create<arith::AddIOp>(before, sum).getResult();
+        store(sum, at(there, plus(times(i, c.strides[0]), e_.index(first)), element), count);
+      }
+    });
+  else if (!isWhole)
     copyEdge(from, strideOfC, there, c.strides[0]);
 }
 

@@ -6,6 +6,7 @@
 
 #include "tenon/compiler/target/cpu/AmxTiles.h"
 #include "tenon/compiler/target/cpu/CpuTarget.h"
+#include "tenon/compiler/target/cpu/DotKept.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,7 +15,7 @@ using namespace mlir;
 
 namespace tenon::cpu {
 
-void emitRunFunction(ModuleOp target, const Isa &isa) {
+void emitRunFunction(func::FuncOp kernel, ModuleOp target, const Isa &isa, ArrayRef<int64_t> notes) {
   ImplicitLocOpBuilder b(target.getLoc(), target.getContext());
   b.setInsertionPointToEnd(target.getBody());
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
@@ -27,10 +28,19 @@ void emitRunFunction(ModuleOp target, const Isa &isa) {
     Value at = b.create<LLVM::GEPOp>(pointer, i64, entry->getArgument(3), ArrayRef<LLVM::GEPArg>{axis});
     return b.create<LLVM::LoadOp>(i64, at, 8);
   };
-  Value extent1 = extent(1), extent2 = extent(2);
+  SmallVector<int64_t> order;
+  kernel.walk([&](tile::GridOp grid) { order = orderOfAxes(grid); });
+  SmallVector<Value> extents; // slowest first; the first one is not needed
+  for (int64_t axis : order)
+    extents.push_back(extents.empty() ? Value() : extent(axis));
   Value one = b.create<arith::ConstantOp>(b.getI64IntegerAttr(1));
   TileEmitter tiles(b, target, isa.tiles);
   tiles.configure();
+  for (int64_t note : notes) {
+    Value at = b.create<LLVM::GEPOp>(pointer, b.getI8Type(), entry->getArgument(4),
+                                     ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(note)});
+    b.create<LLVM::StoreOp>(b.create<arith::ConstantOp>(b.getI64IntegerAttr(0)), at, 8);
+  }
   auto loop = b.create<scf::ForOp>(entry->getArgument(1), entry->getArgument(2), one);
   WalkResult streaming = target.walk([](LLVM::StoreOp store) {
     return store.getNontemporal() ? WalkResult::interrupt() : WalkResult::advance();
@@ -42,13 +52,17 @@ void emitRunFunction(ModuleOp target, const Isa &isa) {
   b.create<func::ReturnOp>();
   b.setInsertionPoint(loop.getBody()->getTerminator());
   Value number = loop.getInductionVar();
-  Value pid2 = b.create<arith::RemUIOp>(number, extent2);
-  Value rest = b.create<arith::DivUIOp>(number, extent2);
-  Value pid1 = b.create<arith::RemUIOp>(rest, extent1);
-  Value pid0 = b.create<arith::DivUIOp>(rest, extent1);
-  b.create<func::CallOp>("instance", TypeRange{},
-                         ValueRange{entry->getArgument(0), pid0, pid1, pid2, entry->getArgument(4),
-                                    entry->getArgument(5)});
+  SmallVector<Value> ids(3, b.create<arith::ConstantOp>(b.getI64IntegerAttr(0)).getResult());
+  Value rest = number;
+  for (size_t i = order.size(); i-- > 1;) {
+    ids[order[i]] = b.create<arith::RemUIOp>(rest, extents[i]);
+    rest = b.create<arith::DivUIOp>(rest, extents[i]);
+  }
+  if (!order.empty())
+    ids[order[0]] = rest;
+  b.create<func::CallOp>(
+      "instance", TypeRange{},
+      ValueRange{entry->getArgument(0), ids[0], ids[1], ids[2], entry->getArgument(4), entry->getArgument(5)});
 }
 
 /// The scalar ops that the grid, the preconditions and the workspace sizes need, then stores of their values.

@@ -8,8 +8,8 @@
 
 namespace tenon::cpu {
 
-/// Emits `tenon_run`: a range of program instances, calling `instance` for each. The last axis runs fastest, as the last
-/// dimension of memory does: neighbours in time are neighbours in memory.
-void emitRunFunction(mlir::ModuleOp target, const Isa &isa);
+/// Emits `tenon_run`: a range of program instances, calling `instance` for each, in the kernel's order of axes
+/// (DotKept.h). `notes`: where in scratch a word says whether something was kept; it is cleared.
+void emitRunFunction(mlir::func::FuncOp kernel, mlir::ModuleOp target, const Isa &isa, llvm::ArrayRef<int64_t> notes);
 
 } // namespace tenon::cpu

@@ -4,6 +4,8 @@
 // the others (roots) become loop nests, and neighbours with the same iteration space share one.
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 
+#include "tenon/compiler/target/cpu/DotKept.h"
+
 #include "tenon/compiler/target/cpu/KeepOperands.h"
 #include "tenon/compiler/target/cpu/Nest.h"
 
@@ -65,25 +67,33 @@ const Buffer *LoopEmitter::buffer(Value tile) {
   return source ? &(buffers_[tile] = withShape(*source, shapeOf(tile))) : nullptr;
 }
 
+/// Addresses in scratch are computed once, after the constants.
+LLVM::GEPOp LoopEmitter::scratchAddress(int64_t at) {
+  OpBuilder::InsertionGuard guard(b_);
+  Block &entry = b_.getInsertionBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front();
+  auto behindConstants = entry.begin();
+  while (llvm::isa<arith::ConstantIndexOp>(*behindConstants))
+    ++behindConstants;
+  b_.setInsertionPoint(&entry, behindConstants);
+  auto pointer = LLVM::LLVMPointerType::get(b_.getContext());
+  return b_.create<LLVM::GEPOp>(pointer, b_.getI8Type(), scratch_, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(at)});
+}
+
 Buffer LoopEmitter::allocate(ArrayRef<int64_t> shape, Type element, int64_t rowPadding) {
   Buffer buffer = withShape({{}, {}, {}, element}, shape);
   if (rowPadding && shape.size() == 2)
     buffer.strides[0] += rowPadding;
   int64_t elements = buffer.strides[0] * shape[0];
   int64_t bytes = elements * byteSize(scratchType(element));
-  OpBuilder::InsertionGuard guard(b_);
-  Block &entry = b_.getInsertionBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front();
-  // All scratch addresses are computed once, after the constants.
-  auto at = entry.begin();
-  while (llvm::isa<arith::ConstantIndexOp>(*at))
-    ++at;
-  b_.setInsertionPoint(&entry, at);
-  auto pointer = LLVM::LLVMPointerType::get(b_.getContext());
-  buffer.pointer = b_.create<LLVM::GEPOp>(pointer, b_.getI8Type(), scratch_,
-                                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(usedScratch_)});
+  buffer.pointer = scratchAddress(usedScratch_);
   usedScratch_ += llvm::alignTo(bytes, 64);
   peakScratch_ = std::max(peakScratch_, usedScratch_);
   return buffer;
+}
+
+Value LoopEmitter::allocateKept(int64_t bytes) {
+  kept_.push_back({scratchAddress(0), bytes});
+  return kept_.back().first;
 }
 
 Buffer LoopEmitter::bufferFor(Value tile) {
@@ -433,6 +443,11 @@ LogicalResult LoopEmitter::run() {
     return failure();
   flush();
   prefetch_.emit(b_, isa_.bringsRows);
+  for (auto [place, bytes] : kept_) {
+    notes_.push_back(peakScratch_);
+    place.setRawConstantIndices(static_cast<int32_t>(peakScratch_ + keptNoteBytes));
+    peakScratch_ += keptNoteBytes + llvm::alignTo(bytes, 64);
+  }
   return success();
 }
 

@@ -60,6 +60,8 @@ public:
   /// Emits `tenon_plan` (use an emitter of its own).
   mlir::LogicalResult runPlan();
   int64_t scratchBytes() const { return peakScratch_; }
+  /// Where in scratch the notes of what is kept from instance to instance are (DotKept.h).
+  llvm::ArrayRef<int64_t> notes() const { return notes_; }
   /// "file:line: ..." for everything worth telling the user.
   std::vector<std::string> remarks() const { return remarks_; }
   void remark(mlir::Location where, const std::string &text);
@@ -69,12 +71,19 @@ public:
   const Isa &isa() const { return isa_; }
   mlir::Value scalar(mlir::Value tileScalar);
   const ViewParts &view(mlir::Value view) { return views_.find(view)->second; }
+  /// Null before the program has come to it.
+  const ViewParts *knownView(mlir::Value view) {
+    auto found = views_.find(view);
+    return found == views_.end() ? nullptr : &found->second;
+  }
   const Buffer *buffer(mlir::Value tile);
   mlir::Value index(int64_t value);
   mlir::Value scratchPointer() { return scratch_; }
   mlir::Value contextPointer() { return context_; }
   llvm::ArrayRef<mlir::Value> programIds() { return pids_; }
   Buffer allocate(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t rowPadding = 0);
+  /// Memory that nothing else uses, not even in the next instance; in front of it the place for notes of what is there.
+  mlir::Value allocateKept(int64_t bytes);
   mlir::Value stringConstant(llvm::StringRef text);
   /// A result of so many bytes is better written past the cache: i64, known when the code is loaded (Loader.cpp).
   mlir::Value streamingThreshold();
@@ -108,6 +117,7 @@ private:
   Buffer constantBuffer(mlir::arith::ConstantOp constant);
   /// The buffer to put a value into: one chosen for it beforehand (a loop-carried one) or a new one.
   Buffer bufferFor(mlir::Value tile);
+  mlir::LLVM::GEPOp scratchAddress(int64_t at);
   bool computes(const NestRoot &root);
   void forEachSource(const NestRoot &root, llvm::function_ref<void(mlir::Value, mlir::Operation *, bool)> visit);
   bool mayUpdateInPlace(mlir::Value carried, mlir::Value next, mlir::Block &body);
@@ -129,6 +139,8 @@ private:
   Prefetch prefetch_;
   std::vector<std::string> remarks_;
   int64_t usedScratch_ = 64, peakScratch_ = 64; ///< the first 64 bytes take accesses that are switched off
+  llvm::SmallVector<std::pair<mlir::LLVM::GEPOp, int64_t>> kept_; ///< and so many bytes: placed at the end
+  llvm::SmallVector<int64_t> notes_;
   int64_t nextWorkspaceWord_ = 0, nextConstant_ = 0;
 };
 

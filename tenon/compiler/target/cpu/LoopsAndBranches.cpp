@@ -23,10 +23,12 @@ bool isReshaped(Value tile) {
   return llvm::any_of(tile.getUsers(), [](Operation *user) { return llvm::isa<tile::ReshapeOp>(user); });
 }
 
-/// Whether a dot that adds to `init` over a loop begins with zeros, and can do so without reading them.
-bool beginsAtZero(Operation *producer, const Isa &isa, Value init) {
+/// Whether a dot that adds to `init` over a loop begins with zeros, and can do so without reading them. Nothing else
+/// may: they are not written.
+bool beginsAtZero(Operation *producer, const Isa &isa, Value carried, Value init) {
   auto dot = llvm::dyn_cast<tile::DotOp>(producer);
-  return dot && planDot(dot, isa).usesTiles() && (matchPattern(init, m_PosZeroFloat()) || matchPattern(init, m_Zero()));
+  return dot && dot.getAcc() == carried && carried.hasOneUse() && planDot(dot, isa).usesTiles() &&
+         (matchPattern(init, m_PosZeroFloat()) || matchPattern(init, m_Zero()));
 }
 
 } // namespace
@@ -40,10 +42,10 @@ bool LoopEmitter::mayUpdateInPlace(Value carried, Value next, Block &body) {
   for (Operation *user : carried.getUsers())
     if (user->getBlock() != &body)
       return false;
-  if (auto dot = llvm::dyn_cast<tile::DotOp>(producer))
-    return dot.getAcc() == carried && carried.hasOneUse();
-  bool samePlace = isPulled(producer);
-  walkPulled({{next, true}}, [&](Value value, bool inPlace) {
+  // A dot adds to its accumulator element by element; what it multiplies it may read where that lies.
+  auto dot = llvm::dyn_cast<tile::DotOp>(producer);
+  bool samePlace = dot || isPulled(producer);
+  walkPulled({{dot ? dot.getAcc() : next, true}}, [&](Value value, bool inPlace) {
     samePlace &= value != carried || inPlace;
     return true;
   });
@@ -58,6 +60,8 @@ bool LoopEmitter::mayUpdateInPlace(Value carried, Value next, Block &body) {
       continue;
     for (Operation *user : value.getUsers()) {
       if (user->getBlock() != &body || (llvm::isa<scf::YieldOp>(user)))
+        return false;
+      if (dot && user == dot && (dot.getA() == value || dot.getB() == value))
         return false;
       if (user->getNumResults() == 1 && user->getResult(0) == next)
         continue;
@@ -106,7 +110,7 @@ LogicalResult LoopEmitter::emitFor(scf::ForOp loop) {
                     !isReshaped(c.result);
     c.current = allocate(type.getShape(), type.getElementType(),
                          isPadded ? operandPadding / byteSize(scratchType(type.getElementType())) : 0);
-    c.isUnwritten = c.inPlace && beginsAtZero(producer, isa_, c.init);
+    c.isUnwritten = c.inPlace && beginsAtZero(producer, isa_, c.argument, c.init);
     if (!c.isUnwritten)
       materialize(c.init, c.current);
     if (!c.inPlace)

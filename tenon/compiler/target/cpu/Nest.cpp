@@ -68,6 +68,7 @@ void Nest::emit() {
   vectorLanes_ = preferredLanes(e_.isa()) * registers;
   paired_ = pairsLanes();
   e_.prefetch().beginNest(b_.getInsertionBlock(), group_.shape, vectorDim_, vectorLanes_);
+  findLiveRows();
   Value inside = inBounds();
   if (Value holds = masksHold())
     inside = inside ? b_.create<arith::AndIOp>(inside, holds).getResult() : holds;
@@ -146,11 +147,11 @@ void Nest::emitDims(size_t position, Coords coords) {
   if (whole == step) {
     inner(e_.index(0), step);
   } else {
-    loop(0, part, step, {}, [&](Value counter, ValueRange) -> SmallVector<Value> {
+    loop(0, live_[dim] ? live_[dim] : e_.index(part), step, {}, [&](Value counter, ValueRange) -> SmallVector<Value> {
       if (part == whole)
         inner(counter, step);
       else
-        loop(0, whole, part, {}, [&](Value start, ValueRange) -> SmallVector<Value> {
+        loop(0, e_.index(whole), part, {}, [&](Value start, ValueRange) -> SmallVector<Value> {
           Value place = b_.create<arith::AddIOp>(start, counter);
           depths_[place] = levels_.size() - 1;
           inner(place, step);
@@ -162,10 +163,10 @@ void Nest::emitDims(size_t position, Coords coords) {
   forPieces(dim, inner);
 }
 
-SmallVector<Value> Nest::loop(int64_t begin, int64_t end, int64_t step, ArrayRef<Value> inits,
+SmallVector<Value> Nest::loop(int64_t begin, Value end, int64_t step, ArrayRef<Value> inits,
                               llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   setInsertion(levels_.size() - 1);
-  auto op = b_.create<scf::ForOp>(e_.index(begin), e_.index(end), e_.index(step), inits);
+  auto op = b_.create<scf::ForOp>(e_.index(begin), end, e_.index(step), inits);
   Operation *outerAnchor = levels_.back().anchor;
   levels_.back().anchor = op;
   levels_.push_back(Level(op.getBody()));
@@ -339,7 +340,7 @@ void Nest::emitReduction(int dim, Coords coords) {
     for (size_t at : extremes)
       llvm::append_range(inits, orderedLanes(inits[at]));
     size_t count = total.size();
-    total = loop(first, whole, step, inits, [&](Value counter, ValueRange carried) {
+    total = loop(first, e_.index(whole), step, inits, [&](Value counter, ValueRange carried) {
       return combineOrdered(SmallVector<Value>(carried), step_(counter), extremes);
     });
     ordered.append(total.begin() + count, total.end());
@@ -399,7 +400,7 @@ void Nest::noteLoop(const Coords &coords) {
   SmallVector<Value> bases;
   for (const Coord &coord : coords)
     bases.push_back(coord.base);
-  e_.prefetch().addLoop(loop, bases);
+  e_.prefetch().addLoop(loop, bases, streaming_);
 }
 
 Value Nest::compute(Value tile, Coords coords) {
@@ -504,6 +505,15 @@ Value Nest::emitScalar(Value tile) {
   return compute(tile, Coords(rank, Coord{e_.index(0)}));
 }
 
+Value Nest::emitVector(Value tile, const Coords &coords, unsigned lanes) {
+  if (levels_.empty())
+    start();
+  lanes_ = lanes;
+  Value value = compute(tile, coords);
+  auto type = VectorType::get({lanes}, getElementTypeOrSelf(value.getType()));
+  return value.getType() == type ? value : b_.create<vector::SplatOp>(type, value).getResult();
+}
+
 void Nest::emitScan(tile::ScanOp op, ArrayRef<Buffer> results) {
   // Sequential along the scanned dimension; the others are plain loops. The first element is its own result.
   start();
@@ -535,7 +545,7 @@ void Nest::emitScan(tile::ScanOp op, ArrayRef<Buffer> results) {
       store(coords, first);
       if (extent == 1)
         return;
-      loop(1, extent, 1, first, [&](Value counter, ValueRange carried) {
+      loop(1, e_.index(extent), 1, first, [&](Value counter, ValueRange carried) {
         Value at = counter;
         if (op.getReverse()) {
           setInsertion(levels_.size() - 1);
@@ -567,7 +577,7 @@ void Nest::emitScan(tile::ScanOp op, ArrayRef<Buffer> results) {
       coords[d] = {counter, vectorized && lanes > 1};
       dims(d + 1, coords);
     };
-    loop(0, whole, step, {}, [&](Value counter, ValueRange) -> SmallVector<Value> {
+    loop(0, e_.index(whole), step, {}, [&](Value counter, ValueRange) -> SmallVector<Value> {
       inner(counter, step);
       return {};
     });

@@ -29,6 +29,8 @@ public:
   void emit();
   /// Outside any loop: one element of a tile as a scalar.
   mlir::Value emitScalar(mlir::Value tile);
+  /// At the insertion point: `lanes` elements of a tile of what lies in scratch.
+  mlir::Value emitVector(mlir::Value tile, const Coords &coords, unsigned lanes);
   void emitScan(tile::ScanOp op, llvm::ArrayRef<Buffer> results);
 
 private:
@@ -48,8 +50,9 @@ private:
   void forPieces(int dim, llvm::function_ref<void(mlir::Value, unsigned)> body);
   void emitReduction(int dim, Coords coords);
   /// Opens a loop, calls `body` with its counter, closes it. Carries `inits`.
-  llvm::SmallVector<mlir::Value> loop(int64_t begin, int64_t end, int64_t step, llvm::ArrayRef<mlir::Value> inits,
-                                      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+  llvm::SmallVector<mlir::Value>
+  loop(int64_t begin, mlir::Value end, int64_t step, llvm::ArrayRef<mlir::Value> inits,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
   /// The group's work for one vector of elements; returns what the reductions take in.
   llvm::SmallVector<mlir::Value> body(const Coords &coords);
   void noteLoop(const Coords &coords);
@@ -72,6 +75,8 @@ private:
   void setInsertion(unsigned depth);
   unsigned depthOf(const Coords &coords);
   mlir::Value offsetBase(mlir::Value base, int64_t offset);
+
+  void findLiveRows(); // LiveRows.cpp
 
   // Access.cpp
   mlir::Value inBounds();
@@ -133,6 +138,7 @@ private:
   llvm::DenseSet<mlir::Value> holding_; ///< the masks of masksHold()
   int vectorDim_ = -1;
   llvm::SmallVector<int> loopDims_; ///< outermost first
+  llvm::SmallVector<mlir::Value> live_; ///< of each dimension, how far it is needed; null: all of it (LiveRows.cpp)
   llvm::SmallVector<Level> levels_;
   llvm::DenseMap<mlir::Value, unsigned> depths_;
 };

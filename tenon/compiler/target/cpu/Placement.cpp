@@ -178,6 +178,11 @@ bool Placement::isOnlyStored(Value view) const {
   });
 }
 
+bool Placement::isOnlyLoaded(Value view) const {
+  return noOverlap_ && llvm::isa<BlockArgument>(view) &&
+         llvm::all_of(view.getUsers(), [](Operation *user) { return llvm::isa<tile::LoadOp, tile::SizeOp>(user); });
+}
+
 Placement::Placement(func::FuncOp kernel) 
     // A promise counts as well: a launch that breaks it is refused.
     : noOverlap_(kernel->hasAttr(tile::noOverlapAttr) || kernel->hasAttr(tile::promisesNoOverlapAttr)) {

@@ -33,6 +33,8 @@ public:
   bool mayAlias(mlir::Value viewA, mlir::Value viewB) const;
   /// Whether the kernel writes the argument, by whole tiles, and neither reads it nor any other view of its memory.
   bool isOnlyStored(mlir::Value view) const;
+  /// Whether the kernel reads the argument, by whole tiles, and writes no other view of its memory.
+  bool isOnlyLoaded(mlir::Value view) const;
 
 private:
   void visitBlock(mlir::Block &block);

@@ -8,15 +8,22 @@
 //     for j { s += x[i, j] }                 for j { s += x[i, j] }
 //     for j { y[i, j] = x[i, j] / s }   ->   for j { prefetch x[i + 1, j];  y[i, j] = x[i, j] / s }
 //
-// The later loops share the lines of the window evenly, so that memory has something to do in each; where they store
-// nothing (a cross-entropy) and the processor has to be told (Isa::bringsRows), the first loop has its share too. Where
-// there are several windows (a layer norm's rows of x and of the residual), only the first lines of each page of them
-// are brought in, and the processor's own prefetching, which begins anew with every page, finds what it needs to go on:
-// a core has 16 lines on their way at most, those that are stored past the cache among them. A window that would push
-// out what is being worked on is left alone. In a kernel with one loop the next window follows at once; there it
-// depends on the processor whether its own prefetching, which ends with a page of 4 KiB, is enough. Nothing happens if
-// the guess is wrong, or points past the end: a prefetch never faults.
+// The later loops share the lines of the window evenly, so that memory has something to do in each; where the processor
+// has to be told (Isa::bringsRows), the first loop has its share too: an even one where they store nothing (a
+// cross-entropy), else an eighth. So has a loop before it that reads nothing (it draws random numbers): this brings in
+// what the first loop is about to read. Where there are several windows (a layer norm's rows of x and of the residual),
+// only the first lines of each page of them are brought in, and the processor's own prefetching, which begins anew with
+// every page, finds what it needs to go on: a core has 16 lines on their way at most, those that are stored past the
+// cache among them. A window that would push out what is being worked on is left alone. In a kernel with one loop the
+// next window follows at once; there it depends on the processor whether its own prefetching, which ends with a page of
+// 4 KiB, is enough. Nothing happens if the guess is wrong, or points past the end: a prefetch never faults.
+//
+// There, a loop whose stores go through the cache also asks for the lines that it will write, with the intent to write
+// them. They come from memory as what is read does, and the processor asks for them only when a store is about to leave
+// the core: too few are on their way at a time.
 #include "tenon/compiler/target/cpu/Prefetch.h"
+
+#include "tenon/compiler/target/cpu/DotKept.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -43,24 +50,22 @@ unsigned paceOf(Value offset) {
       continue;
     }
     Operation *op = value.getDefiningOp();
-    if (llvm::isa<tile::GridOp>(op))
-      fastest = std::max(fastest, 1 + llvm::cast<OpResult>(value).getResultNumber());
-    else if (seen.insert(op).second)
+    if (auto grid = llvm::dyn_cast<tile::GridOp>(op)) {
+      SmallVector<int64_t> order = orderOfAxes(grid);
+      auto place = llvm::find(order, llvm::cast<OpResult>(value).getResultNumber()) - order.begin();
+      fastest = std::max(fastest, 1 + static_cast<unsigned>(place));
+    } else if (seen.insert(op).second) {
       llvm::append_range(work, op->getOperands());
+    }
   }
   return fastest;
-}
-
-unsigned fastestAxis(func::FuncOp kernel) {
-  unsigned axes = 0;
-  kernel.walk([&](tile::GridOp grid) { axes = grid->getNumResults(); });
-  return axes;
 }
 
 namespace {
 
 constexpr int64_t leastBytes = 1 << 10, mostBytes = 256 << 10; ///< of a window
 constexpr int64_t pageBytes = 4096, linesOfPage = 8;           ///< what is brought in of a page where not all is
+constexpr int64_t partsOfRow = 8; ///< one of which the first loop brings in where a later one stores
 
 /// The dimension in which the next window lies, if its offset has at least that pace; -1: none.
 int movingDim(tile::LoadOp load, unsigned least = 1) {
@@ -74,27 +79,48 @@ int movingDim(tile::LoadOp load, unsigned least = 1) {
   return moving;
 }
 
-/// Lines from `first` bytes on into the row of the next window in which a loop's body is, `lines` an iteration.
-/// `onlyHeads`: one of the first of the page that they are in. `ahead`: how far the window moves.
-struct Share {
-  int64_t first, lines;
-  bool onlyHeads;
-  int64_t ahead;
+/// What a loop brings in lies `extents` further along `dim`.
+struct Ahead {
+  int dim;
+  int64_t extents;
 };
 
-/// Extents along `moving` to what a loop brings in: the next window, or, where the same loop will read it (`alone`),
-/// rows that begin a page further on. The first rows of a window that is not the first would come too late otherwise,
-/// and those past the last one for nothing.
-int64_t aheadIn(const Prefetch::Window &window, int moving, int vectorDim, bool alone) {
-  int64_t extent = window.type().getDimSize(moving);
-  if (!alone || moving == vectorDim)
-    return extent;
-  int64_t rowBytes = window.type().getDimSize(vectorDim) * window.elementBytes;
-  return std::min(extent, (pageBytes + rowBytes - 1) / rowBytes);
+/// How many rows on one lies that begins so many bytes further on.
+int64_t rowsTo(int64_t bytes, int64_t rowBytes) { return (bytes + rowBytes - 1) / rowBytes; }
+
+/// The dimension in which the next row of a tile lies; -1: it has one.
+int rowsOf(ArrayRef<int64_t> shape, int vectorDim) {
+  int rows = -1;
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d)
+    if (d != vectorDim && shape[d] > 1)
+      rows = d;
+  return rows;
 }
 
+/// The next window, or, where the same loop will read it (`alone`), rows that begin a page further on: the first rows
+/// of a window that is not the first would come too late otherwise, and those past the last one for nothing.
+Ahead aheadOf(const Prefetch::Window &window, int moving, int vectorDim, bool alone) {
+  ArrayRef<int64_t> shape = window.type().getShape();
+  int64_t rowBytes = shape[vectorDim] * window.elementBytes;
+  int rows = rowsOf(shape, vectorDim);
+  if (alone && moving != vectorDim)
+    return {moving, rowsTo(pageBytes, rowBytes)};
+  if (alone && rows >= 0 && rowBytes < pageBytes)
+    return {rows, rowsTo(pageBytes, rowBytes)};
+  return {moving, shape[moving]};
+}
+
+/// So many `bytes`, from `first` on, of the row of the next window in which a loop's body is. `onlyHeads`: in an
+/// iteration one of the first lines of the page that its own are in. `isWrite`: with the intent to write them.
+struct Share {
+  int64_t first, bytes;
+  bool onlyHeads;
+  Ahead ahead;
+  bool isWrite = false;
+};
+
 void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<Value> coords, int vectorDim,
-              int moving, int64_t step, const Share &share) {
+              int64_t extent, int64_t step, const Share &share) {
   auto constant = [&](int64_t value) -> Value { return b.create<arith::ConstantIndexOp>(value); };
   auto add = [&](Value x, Value y) -> Value { return x ? b.create<arith::AddIOp>(x, y).getResult() : y; };
   Value offset;
@@ -103,14 +129,17 @@ void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<
     int dim = static_cast<int>(d);
     if (dim != vectorDim)
       at = add(at, coords[d]);
-    if (dim == moving)
-      at = add(at, constant(share.ahead));
+    if (dim == share.ahead.dim)
+      at = add(at, constant(share.ahead.extents));
     offset = add(offset, dim == window.unitStride ? at : b.create<arith::MulIOp>(at, window.strides[d]).getResult());
   }
   Value bytes = b.create<arith::MulIOp>(offset, constant(window.elementBytes));
-  // The iteration's number times what it brings in; the step is a power of two, the bytes a multiple of it.
-  Value position = b.create<arith::MulIOp>(coords[vectorDim], constant(share.lines * lineBytes / step));
-  int64_t lines = share.lines;
+  // From where the iteration is to where the next one begins; what is no whole line belongs to both.
+  Value position = b.create<arith::MulIOp>(coords[vectorDim],
+                                           constant(share.bytes % extent == 0 ? share.bytes / extent : share.bytes));
+  if (share.bytes % extent != 0)
+    position = b.create<arith::DivUIOp>(position, constant(extent));
+  int64_t lines = (share.bytes * step + extent * lineBytes - 1) / (extent * lineBytes);
   if (share.onlyHeads) {
     constexpr int64_t linesPerHead = pageBytes / lineBytes / linesOfPage; // in whose place there is one
     Value within = b.create<arith::AndIOp>(position, constant(pageBytes - 1));
@@ -127,7 +156,7 @@ void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<
     if (line)
       at = b.create<LLVM::GEPOp>(pointer, b.getI8Type(), at,
                                  ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(line * lineBytes)});
-    b.create<LLVM::Prefetch>(at, /*rw=*/0, /*hint=*/2, /*cache=*/1); // read, to L2, data
+    b.create<LLVM::Prefetch>(at, /*rw=*/share.isWrite, /*hint=*/2, /*cache=*/1); // to L2, data
   }
 }
 
@@ -144,8 +173,8 @@ void Prefetch::beginNest(Block *block, ArrayRef<int64_t> shape, int vectorDim, i
   nests_[block].push_back(std::move(nest));
 }
 
-void Prefetch::addLoop(scf::ForOp loop, ArrayRef<Value> coords) {
-  nests_[current_].back().loops.push_back({loop.getBody(), SmallVector<Value>(coords)});
+void Prefetch::addLoop(scf::ForOp loop, ArrayRef<Value> coords, bool streaming) {
+  nests_[current_].back().loops.push_back({loop.getBody(), SmallVector<Value>(coords), streaming});
 }
 
 /// Whether loops after the first are to bring in more than one window.
@@ -168,8 +197,48 @@ bool Prefetch::storesSomething(const Nest *nest) {
   return llvm::any_of(nest->loops, [](const Loop &loop) { return !loop.body->getOps<LLVM::StoreOp>().empty(); });
 }
 
+/// Whether the nest has loops, and what the window's offsets are was computed before them.
+bool Prefetch::isKnownIn(const Window &window, const Nest &nest) {
+  return !nest.loops.empty() && llvm::all_of(window.offsets, [&](Value offset) {
+    Operation *made = offset.getDefiningOp();
+    Operation *loop = made ? made->getBlock()->findAncestorOpInBlock(*nest.loops.front().body->getParentOp()) : nullptr;
+    return !made || (loop && made->isBeforeInBlock(loop));
+  });
+}
+
+void Prefetch::setInsertionPoint(ImplicitLocOpBuilder &b, const Loop &loop, int vectorDim) {
+  if (Operation *place = loop.coords[vectorDim].getDefiningOp())
+    b.setInsertionPointAfter(place);
+  else
+    b.setInsertionPointToStart(loop.body);
+}
+
+/// Half a page ahead is enough, in the same row or in one further on: L1, which lines to be written come to, is small.
+void Prefetch::emitWrites(ImplicitLocOpBuilder &b, const Nest &nest) {
+  constexpr int64_t bytesAhead = pageBytes / 2;
+  for (const Window &window : nest.written) {
+    ArrayRef<int64_t> shape = nest.shape;
+    int64_t rowBytes = shape[nest.vectorDim] * window.elementBytes;
+    if (nest.step * window.elementBytes % lineBytes != 0 || window.unitStride != nest.vectorDim)
+      continue;
+    Share share{bytesAhead, rowBytes, /*onlyHeads=*/false, {-1, 0}, /*isWrite=*/true};
+    if (int rows = rowsOf(shape, nest.vectorDim); rows >= 0 && rowBytes < bytesAhead)
+      share = {0, rowBytes, /*onlyHeads=*/false, {rows, rowsTo(bytesAhead, rowBytes)}, /*isWrite=*/true};
+    for (const Loop &loop : nest.loops) {
+      if (loop.streaming)
+        continue;
+      setInsertionPoint(b, loop, nest.vectorDim);
+      b.setLoc(window.load->getLoc());
+      prefetch(b, window, loop.coords, nest.vectorDim, shape[nest.vectorDim], nest.step, share);
+    }
+  }
+}
+
 void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
   for (const auto &[block, nests] : nests_) {
+    for (const Nest &nest : nests)
+      if (always)
+        emitWrites(b, nest);
     llvm::SmallPtrSet<Operation *, 8> seen;
     size_t turn = 0; // windows begin with different loops
     bool onlyHeads = isShared(nests);
@@ -188,32 +257,42 @@ void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
               !other.loops.empty())
             later.push_back(&other);
         bool isAlone = later.empty();
+        int64_t lines = rowBytes / lineBytes, extent = type.getDimSize(nest.vectorDim), linesOfFirst = 0;
         if (always && !nest.loops.empty() && llvm::none_of(later, storesSomething))
           later.insert(later.begin(), &nest);
+        else if (always && !nest.loops.empty() && !onlyHeads)
+          linesOfFirst = lines / partsOfRow;
+        // What reads nothing and comes before (random numbers) brings in this window, not the next.
+        SmallVector<const Nest *> earlier;
+        for (const Nest &other : llvm::ArrayRef(nests).take_front(number))
+          if (always && other.windows.empty() && other.shape == nest.shape && other.vectorDim == nest.vectorDim &&
+              isKnownIn(window, other))
+            earlier.push_back(&other);
+        later.append(earlier); // the last to have a share where there is not a line for each
         if (later.empty() || allBytes < leastBytes || allBytes > mostBytes)
           continue;
         // Loops may differ in what they do at once: one that only reduces has longer vectors.
-        int64_t lines = rowBytes / lineBytes, extent = type.getDimSize(nest.vectorDim), mostIterations = 0;
+        int64_t mostIterations = 0;
         for (const Nest *other : later)
           mostIterations = std::max(mostIterations, extent / other->step);
         if (mostIterations == 0)
           continue;
-        int64_t ahead = aheadIn(window, moving, nest.vectorDim, isAlone);
-        auto sharers = std::clamp<int64_t>(lines / mostIterations, 1, static_cast<int64_t>(later.size()));
-        for (int64_t i = 0; i < sharers; ++i) {
-          const Nest &sharer = *later[(turn + i) % later.size()];
-          int64_t iterations = std::max<int64_t>(1, extent / sharer.step);
-          int64_t each = std::max<int64_t>(1, lines / (sharers * iterations));
+        Ahead toNext = aheadOf(window, moving, nest.vectorDim, isAlone);
+        auto bringIn = [&](const Nest &sharer, int64_t first, int64_t count) {
+          Ahead ahead = llvm::is_contained(earlier, &sharer) ? Ahead{-1, 0} : toNext;
           for (const Loop &loop : sharer.loops) {
-            if (Operation *place = loop.coords[nest.vectorDim].getDefiningOp())
-              b.setInsertionPointAfter(place);
-            else
-              b.setInsertionPointToStart(loop.body);
+            setInsertionPoint(b, loop, nest.vectorDim);
             b.setLoc(window.load->getLoc());
-            prefetch(b, window, loop.coords, nest.vectorDim, moving, sharer.step,
-                     {i * (lines / sharers) * lineBytes, each, onlyHeads, ahead});
+            prefetch(b, window, loop.coords, nest.vectorDim, extent, sharer.step,
+                     {first * lineBytes, count * lineBytes, onlyHeads, ahead});
           }
-        }
+        };
+        int64_t linesOfLater = lines - linesOfFirst;
+        if (linesOfFirst)
+          bringIn(nest, linesOfLater, linesOfFirst);
+        auto sharers = std::clamp<int64_t>(lines / mostIterations, 1, static_cast<int64_t>(later.size()));
+        for (int64_t i = 0; i < sharers; ++i)
+          bringIn(*later[(turn + i) % later.size()], i * (linesOfLater / sharers), linesOfLater / sharers);
         turn += static_cast<size_t>(sharers);
       }
   }

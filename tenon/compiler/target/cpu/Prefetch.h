@@ -16,8 +16,6 @@ inline constexpr int64_t lineBytes = 64; ///< of the caches
 int dimMovedByLoop(tile::LoadOp load);
 /// How fast an offset changes: 0 not at all, then with the axes of the grid, then with loops from the outermost in.
 unsigned paceOf(mlir::Value offset);
-/// The pace of the axis of the grid along which the next instance lies; 0: there is no grid.
-unsigned fastestAxis(mlir::func::FuncOp kernel);
 
 /// What the next program instance (or the next iteration of a loop) reads is brought in while this one still works on
 /// what it has: see Prefetch.cpp.
@@ -25,7 +23,7 @@ class Prefetch {
 public:
   /// A window of a view that a nest reads, its offsets and strides as values of the target program.
   struct Window {
-    mlir::Operation *load; ///< a tile::LoadOp
+    mlir::Operation *load; ///< a tile::LoadOp; of what is stored to, a tile::StoreOp
     mlir::Value pointer;
     llvm::SmallVector<mlir::Value> offsets, strides; ///< index
     int unitStride = -1;
@@ -38,26 +36,32 @@ public:
   /// A nest begins in `block`.
   void beginNest(mlir::Block *block, llvm::ArrayRef<int64_t> shape, int vectorDim, int64_t step);
   void reads(Window window) { nests_[current_].back().windows.push_back(std::move(window)); }
-  /// One of its innermost loops, and where along each dimension its body is.
-  void addLoop(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> coords);
-  /// Once all loops are there. `always`: also where there is no later loop.
+  /// A window that it only writes, a whole vector at a time.
+  void writes(Window window) { nests_[current_].back().written.push_back(std::move(window)); }
+  /// One of its innermost loops, and where along each dimension its body is. `streaming`: it stores past the cache.
+  void addLoop(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> coords, bool streaming);
+  /// Once all loops are there. `always`: also where there is no later loop, and what is written.
   void emit(mlir::ImplicitLocOpBuilder &b, bool always) const;
 
 private:
   struct Loop {
     mlir::Block *body;
     llvm::SmallVector<mlir::Value> coords;
+    bool streaming;
   };
   struct Nest {
     llvm::SmallVector<int64_t> shape;
     int vectorDim = -1;
     int64_t step = 0; ///< elements of one iteration
-    llvm::SmallVector<Window> windows;
+    llvm::SmallVector<Window> windows, written;
     llvm::SmallVector<Loop> loops;
   };
 
   static bool isShared(llvm::ArrayRef<Nest> nests);
   static bool storesSomething(const Nest *nest);
+  static bool isKnownIn(const Window &window, const Nest &nest);
+  static void setInsertionPoint(mlir::ImplicitLocOpBuilder &b, const Loop &loop, int vectorDim);
+  static void emitWrites(mlir::ImplicitLocOpBuilder &b, const Nest &nest);
 
   mlir::Block *current_ = nullptr;
   llvm::MapVector<mlir::Block *, std::vector<Nest>> nests_; ///< in the order of the program

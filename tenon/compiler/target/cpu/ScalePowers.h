@@ -26,6 +26,11 @@ struct Isa;
 /// Beside the whole number below, n is not needed at all: that is what the first takes of its operand.
 ///
 ///     %n = floor clamp(%x)   %sum = fadd %n, %magic   %r = fsub clamp(%x), %n   ->   %r = reduce %x,  scalef %p, %x
+///
+/// Where 0 is taken instead of a power that would be subnormal, the instruction has that as its mask: what is masked
+/// out costs nothing, a subnormal number 160 cycles.
+///
+///     select (fcmp olt %x, %bound), 0, (scalef %p, max(%x, %bound))   ->   scalef %p, %x {fcmp uge %x, %bound}
 void scalePowers(llvm::Module &module, const Isa &isa);
 
 } // namespace tenon::cpu

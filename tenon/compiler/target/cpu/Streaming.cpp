@@ -52,6 +52,10 @@ Value Nest::streams() {
     b_.setLoc(store.getLoc());
     const ViewParts &view = e_.view(store.getView());
     int64_t bytes = byteSize(memoryType(view.element));
+    Prefetch::Window window{store, view.pointer, {}, view.strides, view.unitStride, bytes};
+    for (Value offset : store.getOffsets())
+      window.offsets.push_back(e_.scalar(offset));
+    e_.prefetch().writes(std::move(window));
     Value size = constantBits(b_, i64, bytes), total = size;
     // What must be a multiple of a vector: the address, the steps from row to row and where the window starts in a row.
     SmallVector<Value> multiples = {b_.create<LLVM::PtrToIntOp>(i64, view.pointer)};

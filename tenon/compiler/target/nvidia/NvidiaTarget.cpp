@@ -27,6 +27,8 @@ constexpr int64_t accumulatorsOfOneBlock = 64;
 
 /// Slots of bulk copies, when nobody says how many: as many as fit, up to this.
 constexpr int64_t mostStages = 8;
+/// Each of two blocks that share a multiprocessor has at least so many.
+constexpr int64_t leastSlotsOfTwo = 3;
 /// Buffers of copies that threads make.
 constexpr int64_t usualStages = 3;
 
@@ -58,6 +60,19 @@ bool canUseCluster(func::FuncOp kernel) {
   return can;
 }
 
+/// Accumulators that the dots of a loop have at a time, of all threads.
+int64_t carriedByOneLoop(func::FuncOp kernel) {
+  int64_t most = 0;
+  kernel.walk([&](scf::ForOp loop) {
+    int64_t all = 0;
+    for (tile::DotOp dot : loop.getBody()->getOps<tile::DotOp>())
+      if (auto acc = llvm::dyn_cast<BlockArgument>(dot.getAcc()); acc && acc.getOwner() == loop.getBody())
+        all += dot.getType().getNumElements();
+    most = std::max(most, all);
+  });
+  return most;
+}
+
 } // namespace
 
 int64_t sharedBytesOf(const std::string &architecture) {
@@ -82,10 +97,14 @@ BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
   if (options.cluster > 1 && !shares && !canUseCluster(kernel))
     throw Error("kernel " + kernel.getName().str() +
                 " cannot be spread over a cluster: it moves elements between threads in other ways than by reductions");
-  int64_t largest = 1;
-  bool hasDot = false, hasReduction = false;
+  int64_t largest = 1, carried = carriedByOneLoop(kernel);
+  bool hasDot = false, hasReduction = false, fitsTwoGroups = true;
   kernel.walk([&](Operation *op) {
-    hasDot |= llvm::isa<tile::DotOp>(op);
+    if (auto dot = llvm::dyn_cast<tile::DotOp>(op)) {
+      hasDot = true;
+      constexpr int64_t warps = warpgroup / 32;
+      fitsTwoGroups &= warpgroupShape(dot, 2 * warps) || !warpgroupShape(dot, warps);
+    }
     hasReduction |= llvm::isa<tile::ReduceOp, tile::ScanOp>(op);
     for (Value result : op->getResults())
       if (auto type = llvm::dyn_cast<RankedTensorType>(result.getType()))
@@ -111,7 +130,7 @@ BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
   if (options.warps)
     block.threads = options.warps * 32;
   else if (hasDot)
-    block.threads = mine >= 128 * 128 ? 256 : 128;
+    block.threads = mine >= 128 * 128 || (carried > warpgroup * accumulatorsOfAllDots && fitsTwoGroups) ? 256 : 128;
   else
     block.threads = hasReduction ? threadsFor(32, 512) : threadsFor(8, 256);
   while (!options.warps && mine / block.threads > 128 && block.threads < 1024)
@@ -169,7 +188,7 @@ PingPong pingPongBlock(ModuleOp module, const BlockShape &block, int64_t warps, 
     else if (op->hasAttr(aheadAttr))
       refusal = "a dot's operand is loaded by threads";
   });
-  if (refusal.empty() && !isSpecialised(kernel))
+  if (refusal.empty() && !hasTransfer(kernel))
     refusal = "no dot reads what the tensor memory accelerator loads";
   return refusal.empty() ? PingPong{one, ""} : PingPong{{}, refusal};
 }
@@ -180,6 +199,13 @@ namespace {
 int64_t blocksWith(int64_t sharedBytes, const std::string &architecture) {
   constexpr int64_t ofEach = 1024;
   return (sharedBytesOf(architecture) + ofEach) / (sharedBytes + ofEach);
+}
+
+/// How many slots a ring has to lose at least, where a program needs more than `mostBytes`: one more may be too much,
+/// and lowering once more is cheaper than a slot.
+int64_t slotsTooMany(const ThreadEmitter &emitter, int64_t mostBytes) {
+  int64_t over = emitter.sharedBytes() - mostBytes - panelAlignment; // what follows the slots may be aligned otherwise
+  return over <= 0 || !emitter.stageBytes() ? 1 : llvm::divideCeil(over, emitter.stageBytes());
 }
 
 } // namespace
@@ -203,19 +229,20 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
   int64_t stages = lowering.stages;
   bool wanted = stages != 0;
   if (!wanted)
-    stages = isSpecialised(kernel) ? mostStages : usualStages;
+    stages = hasTransfer(kernel) ? mostStages : usualStages;
   ThreadOptions options{block.threads, block.cluster, architectureNumber(architecture), stages, block.sharers};
   options.teams = block.teams;
   options.steps = lowering.steps;
   options.steps.slices &= !wanted; // of stores, for another slot: first whether those that are asked for fit without
   std::string notShared;
   if (block.sharers > 1) {
-    notShared = isSpecialised(kernel) ? sharedLoads(kernel, block.sharers).refusal
-                                      : "no load is made by the tensor memory accelerator";
+    notShared = hasTransfer(kernel) ? sharedLoads(kernel, block.sharers).refusal
+                                    : "no load is made by the tensor memory accelerator";
     if (!notShared.empty())
       options.sharers = 1;
   }
-  bool triedWhole = wanted;
+  bool triedWhole = wanted, triedHalf = wanted || !lowering.isSplit;
+  int64_t beforeHalving = 0;
   while (true) {
     markAsyncLoads(kernel, options.stages, options.architecture);
     program.module = ModuleOp::create(module.getLoc());
@@ -242,10 +269,22 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
         options.steps.slices = false;
         continue;
       }
+      // Few sums beside operands that are computed: what takes time is making those, which two blocks do in turns. With
+      // half of the slots each they have as many bytes on their way. A block that stays alone would be slower for it.
+      bool hasPairs = blocksWith(emitter.sharedBytes(), architecture) >= 2;
+      if (!hasPairs && emitter.isPersistent() && options.threads * options.teams == warpgroup &&
+          emitter.accumulators() < accumulatorsOfOneBlock && emitter.buffersOperands() &&
+          options.stages >= 2 * leastSlotsOfTwo && !std::exchange(triedHalf, true)) {
+        beforeHalving = std::exchange(options.stages, options.stages / 2);
+        continue;
+      }
+      if (!hasPairs && beforeHalving) {
+        options.stages = std::exchange(beforeHalving, 0);
+        continue;
+      }
       // Registers are what would keep a second block away.
       if (emitter.isPersistent() && options.threads * options.teams == warpgroup && options.blocks == 1 &&
-          (emitter.accumulators() >= accumulatorsOfOneBlock || emitter.buffersOperands()) &&
-          blocksWith(emitter.sharedBytes(), architecture) >= 2) {
+          (emitter.accumulators() >= accumulatorsOfOneBlock || emitter.buffersOperands()) && hasPairs) {
         options.blocks = 2;
         continue;
       }
@@ -254,17 +293,20 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
     // What shared memory is used for besides exchanges can be had with less of it.
     if (options.steps.slices != lowering.steps.slices)
       options.steps.slices = lowering.steps.slices;
-    else if (options.stages > (emitter.buffersOperands() ? 2 : 1))
-      --options.stages;
+    else if (int64_t fewest = emitter.buffersOperands() ? 2 : 1; options.stages > fewest)
+      options.stages = std::max(options.stages - slotsTooMany(emitter, sharedBytesOf(architecture)), fewest);
     else if (emitter.buffersOperands()) {
       options.bufferOperands = false;
       options.stages = stages;
     } else if (dropSlotReads(kernel)) {
       options.bufferOperands = true;
       options.stages = stages;
-    } else if (options.keepOperands)
+    } else if (options.keepOperands) {
       options.keepOperands = false;
-    else
+    } else if (options.wholeRows) {
+      options.wholeRows = false;
+      options.stages = stages;
+    } else
       throw Error("kernel " + kernel.getName().str() + " needs " + std::to_string(emitter.sharedBytes()) +
                   " bytes of shared memory per block, and " + architecture + " has " +
                   std::to_string(sharedBytesOf(architecture)) + ": use smaller tiles");

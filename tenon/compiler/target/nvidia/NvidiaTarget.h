@@ -66,6 +66,7 @@ struct ThreadProgram {
 struct LoweringOptions {
   int64_t stages = 0;  ///< loads of loops that feed dots run so many - 1 iterations ahead; 0: as suits the kind of copy
   Steps steps = {};
+  bool isSplit = false; ///< program instances share loops: there are enough of them for two on a multiprocessor
 };
 
 /// From Tile IR with layouts. Stages are fewer where shared memory does not suffice. Throws Error when the kernel needs more shared memory or registers than the architecture

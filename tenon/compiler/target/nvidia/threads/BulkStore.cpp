@@ -43,6 +43,10 @@ struct StagingLimit {
 };
 constexpr StagingLimit ofTeam = {0, 1};
 
+/// Panels that are not swizzled begin and end within units of 32 bytes, which memory writes in parts: whole rows are
+/// worth a slot of the rings, but not two.
+constexpr int64_t mostForWholeRows = 56 * 1024;
+
 /// How many panels a slice has: all of them, where a register's element may be in several or memory is enough.
 int64_t panelsOfSlice(const Distribution &matrix, const OperandTile &tile, int64_t columnDim, Parts parts,
                       StagingLimit limit) {
@@ -88,7 +92,9 @@ ThreadEmitter::StorePlan ThreadEmitter::planStore(Value value, Value view) {
   bool isApart = llvm::any_of(matrix.threadBits(), [&](const Distribution::ThreadBit &bit) {
     return bit.dim == plan.stored.columnDim && bit.step * tile.elementBytes >= 16;
   });
-  if (isApart && !tile.swizzleMask) // which panel an element is in would depend on thread and register together
+  bool affordsRows = options_.wholeRows && options_.teams * tile.bytes() <= mostForWholeRows;
+  // Apart: which panel an element is in would depend on thread and register together.
+  if ((isApart || affordsRows) && !tile.swizzleMask)
     tile = planPanelTile(tile.rows, tile.columns, tile.elementBytes, tile.columns * tile.elementBytes);
   plan.parts = partsOf(matrix, plan.stored.rowDim, plan.stored.columnDim, options_.threads / 128,
                        tile.panel / tile.elementBytes);

@@ -461,10 +461,12 @@ ProducerSlice producerSlice(ArrayRef<tile::LoadOp> loads) {
   return slice;
 }
 
-bool isSpecialised(func::FuncOp kernel) {
-  bool found = false;
-  kernel.walk([&](tile::LoadOp load) { found |= load->hasAttr(bulkAttr); });
-  return found;
+bool isTransfer(Operation *op) { return llvm::isa<tile::LoadOp>(op) && op->hasAttr(bulkAttr); }
+
+bool hasTransfer(Operation *op) {
+  return op
+      ->walk([](Operation *inside) { return isTransfer(inside) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
 }
 
 bool dropSlotReads(func::FuncOp kernel) {
@@ -497,6 +499,9 @@ void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) 
     return;
   SmallVector<tile::DotOp> dots;
   kernel.walk([&](tile::DotOp dot) { dots.push_back(dot); });
+  SmallVector<OwnLoad> ownLoads;
+  if (options.operandsAhead)
+    ownLoads = giveDotsLoadsOfTheirOwn(dots);
   llvm::DenseMap<Operation *, std::string> struck; // dots and loads
   for (bool changed = true; changed;) {
     changed = false;
@@ -539,14 +544,22 @@ void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) 
         any |= isBulk;
       }
   }
+  auto readInSlot = [&](tile::LoadOp load) {
+    if (load->hasAttr(bulkAttr) || load->hasAttr(aheadAttr) || !mayBeReadInSlot(load))
+      return;
+    load->setAttr(bulkAttr, b.getUnitAttr());
+    load->setAttr(readAttr, b.getUnitAttr());
+    any = true;
+  };
+  for (OwnLoad load : ownLoads) {
+    if (!load.ofDots->hasAttr(bulkAttr) && !load.ofDots->hasAttr(aheadAttr))
+      joinLoads(load);
+    else if (llvm::isa<scf::ForOp>(load.ofOthers->getParentOp()))
+      readInSlot(load.ofOthers);
+  }
   for (tile::DotOp dot : dots)
     if (options.operandsAhead && dot->hasAttr(warpgroupAttr) && llvm::isa<scf::ForOp>(dot->getParentOp()))
-      for (tile::LoadOp load : loadsComputedWith(dot))
-        if (!load->hasAttr(bulkAttr) && !load->hasAttr(aheadAttr) && mayBeReadInSlot(load)) {
-          load->setAttr(bulkAttr, b.getUnitAttr());
-          load->setAttr(readAttr, b.getUnitAttr());
-          any = true;
-        }
+      llvm::for_each(loadsComputedWith(dot), readInSlot);
   if (any && options.bulkStores)
     kernel.walk([&](Operation *op) {
       if (auto store = llvm::dyn_cast<tile::StoreOp>(op); store && mayStore(store))

@@ -66,8 +66,10 @@ void chooseInstructions(mlir::func::FuncOp kernel, const InstructionOptions &opt
 /// Makes loads of what threads read in slots ordinary ones again; whether there were any for which that can be done.
 bool dropSlotReads(mlir::func::FuncOp kernel);
 
-/// Whether chooseInstructions found transfers for a warp of their own.
-bool isSpecialised(mlir::func::FuncOp kernel);
+/// Whether an operation is a load that the tensor memory accelerator makes.
+bool isTransfer(mlir::Operation *op);
+/// Whether it is one or holds one. A kernel that does has a warp of its own for them.
+bool hasTransfer(mlir::Operation *op);
 
 /// What the warp that starts the transfers computes: everything their addresses, trip counts and conditions depend on.
 struct ProducerSlice {
@@ -77,15 +79,24 @@ struct ProducerSlice {
 };
 ProducerSlice producerSlice(llvm::ArrayRef<tile::LoadOp> loads);
 
+/// Of operands that others read too: each dot's load made twice (OwnLoads.cpp), and one again.
+struct OwnLoad {
+  tile::LoadOp ofDots, ofOthers;
+};
+llvm::SmallVector<OwnLoad> giveDotsLoadsOfTheirOwn(llvm::ArrayRef<tile::DotOp> dots);
+void joinLoads(OwnLoad load);
+
 /// A swizzle's pattern is so many rows high: where a part of a tile may begin.
 inline constexpr int64_t swizzledRows = 8;
 
 /// How the blocks of a cluster, each with a program instance of its own, share loads: their instances differ along one
 /// axis of the grid, on which the addresses of some bulk loads do not depend. Each block then loads a part of such a
-/// tile and sends it to all.
+/// tile and sends it to all. Where an address depends on it under conditions only, which are the same in all blocks,
+/// the load is shared while these are as they are to be.
 struct SharedLoads {
+  using Conditions = llvm::SmallVector<std::pair<mlir::Value, bool>, 1>; ///< i1, and what each is to be; none: always
   int64_t axis = -1;
-  llvm::DenseSet<mlir::Operation *> loads;
+  llvm::DenseMap<mlir::Operation *, Conditions> loads;
   std::string refusal; ///< "" when there are some
 };
 SharedLoads sharedLoads(mlir::func::FuncOp kernel, int64_t blocks);

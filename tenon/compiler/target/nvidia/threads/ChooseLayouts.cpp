@@ -57,7 +57,7 @@ struct Choice {
 class Chooser {
 public:
   Chooser(func::FuncOp kernel, const LayoutOptions &options) : kernel_(kernel), options_(options) {
-    isForGroups_ = options.groupExchange && options.warps > 4 && options.cluster == 1 && isSpecialised(kernel);
+    isForGroups_ = options.groupExchange && options.warps > 4 && options.cluster == 1 && hasTransfer(kernel);
   }
 
   void run() {

@@ -67,6 +67,38 @@ bool canBeUnaligned(const ViewWords &view, const Distribution &tile) {
   return view.unitStride >= 0 && tile.consecutive(view.unitStride) * byteSize(memoryType(view.element)) >= 16;
 }
 
+/// Registers of what else waits for a reduction: values that are used behind it and are not computed again. And those
+/// of addresses, where each element has one of its own.
+int64_t waitingBeside(func::FuncOp kernel, const llvm::SmallPtrSetImpl<Operation *> &loads) {
+  constexpr int64_t few = 4; // one value a row
+  int64_t most = 0;
+  kernel.walk([&](tile::ReduceOp reduce) {
+    Block *block = reduce->getBlock();
+    int64_t live = 0;
+    for (Operation &op : llvm::make_range(block->begin(), reduce->getIterator())) {
+      auto type =
+          llvm::dyn_cast_if_present<RankedTensorType>(op.getNumResults() == 1 ? op.getResult(0).getType() : Type());
+      if (!type || loads.contains(&op) || op.hasTrait<OpTrait::ConstantLike>() ||
+          llvm::isa<AgainOp, tile::SplatOp, tile::BroadcastOp, tile::IotaOp>(op))
+        continue;
+      bool isUsed = llvm::any_of(op.getUsers(), [&](Operation *user) {
+        Operation *here = block->findAncestorOpInBlock(*user);
+        return here && reduce->isBeforeInBlock(here);
+      });
+      if (int64_t registers = Distribution(type).registers(); isUsed && registers > few)
+        live += registers;
+    }
+    most = std::max(most, live);
+  });
+  kernel.walk([&](Operation *op) {
+    if (llvm::isa<tile::GatherOp, tile::ScatterOp, tile::AtomicRMWOp, tile::AtomicCASOp>(op))
+      for (Type type : op->getOperandTypes())
+        if (auto tile = llvm::dyn_cast<RankedTensorType>(type))
+          most = std::max<int64_t>(most, Distribution(tile).registers());
+  });
+  return most;
+}
+
 } // namespace
 
 std::shared_ptr<ThreadEmitter::UnalignedLoad> ThreadEmitter::startUnalignedLoad(tile::LoadOp op, bool isInside) {
@@ -175,10 +207,10 @@ LogicalResult ThreadEmitter::emitAgain(AgainOp op) {
   return success();
 }
 
-/// How many blocks are to fit on a multiprocessor, which the assembler takes for how many registers it may use: those for
-/// the words that wait, and some to compute with. Where values are computed again after a reduction, so that more blocks
-/// fit; and where a kernel only streams through memory, 16 bytes of narrow elements at once, so that loads are not put off
-/// for more blocks than that.
+/// How many blocks are to fit on a multiprocessor, which the assembler takes for how many registers it may use: those
+/// for the words that wait, what waits beside them, and some to compute with. Where values are computed again after a
+/// reduction, so that more blocks fit; and where a kernel only streams through memory, 16 bytes of narrow elements at
+/// once, so that loads are not put off for more blocks than that.
 void ThreadEmitter::limitRegisters() {
   constexpr int64_t ofMultiprocessor = 65536, least = 40;
   int64_t toComputeWith = 20;
@@ -204,6 +236,7 @@ void ThreadEmitter::limitRegisters() {
     }
   if (!words)
     return;
+  words += waitingBeside(kernel_, loads);
   int64_t registers = std::max(least, static_cast<int64_t>(llvm::alignTo(words + toComputeWith, 8)));
   if (int64_t blocks = ofMultiprocessor / (registers * options_.threads); blocks > 1)
     function_->setAttr(minimumBlocksAttr, b_.getI64IntegerAttr(std::min<int64_t>(blocks, 32)));

@@ -26,10 +26,11 @@ namespace {
 
 /// Whether an operation takes tiles out of rings, or multiplies them.
 bool usesRings(Operation *op) {
-  return op->walk([](Operation *inside) {
-             bool takes = llvm::isa<tile::LoadOp>(inside) && inside->hasAttr(bulkAttr);
-             return takes || inside->hasAttr(warpgroupAttr) ? WalkResult::interrupt() : WalkResult::advance();
-           }).wasInterrupted();
+  return op
+      ->walk([](Operation *inside) {
+        return isTransfer(inside) || inside->hasAttr(warpgroupAttr) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 } // namespace
@@ -80,7 +81,6 @@ void ThreadEmitter::awaitTurn() {
 
 /// Each warp arrives, when its lanes have read what they found; one thread leaves behind what the next team is to find.
 void ThreadEmitter::passTurn() {
-  OpBuilder::InsertionGuard guard(b_);
   Value next = b_.create<arith::AddIOp>(turns_->team, i32(1));
   Value wraps = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, next, i32(options_.teams));
   next = b_.create<arith::SelectOp>(wraps, i32(0), next);
@@ -90,11 +90,7 @@ void ThreadEmitter::passTurn() {
     Value state = b_.create<arith::OrIOp>(b_.create<arith::ShLIOp>(ring->slot, i32(1)), ring->phase);
     storeShared(state, theirs, turns_->states + 4 * static_cast<int64_t>(number), isLeader, window, turns_->group);
   }
-  b_.create<WarpBarrierOp>();
-  Value lane = b_.create<arith::AndIOp>(threadId_, i32(31));
-  auto first = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, lane, i32(0)));
-  b_.setInsertionPointToStart(first.thenBlock());
-  b_.create<MbarrierArriveOp>(barrierAt(turns_->barriers, next), /*bytes=*/Value(), /*cluster=*/false);
+  arriveByWarp(barrierAt(turns_->barriers, next));
 }
 
 } // namespace tenon::nvidia

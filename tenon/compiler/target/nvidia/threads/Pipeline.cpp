@@ -65,6 +65,7 @@ std::unique_ptr<ThreadEmitter::Pipeline> ThreadEmitter::planPipeline(scf::ForOp 
     return nullptr;
   int64_t bytes = pipeline->stages * pipeline->slotBytes;
   pipeline->window.begin = allocateShared(bytes);
+  stageBytes_ += pipeline->slotBytes;
   pipeline->window.end = pipeline->window.begin + bytes;
   pipeline->before = newGroup();
   pipeline->inside = newGroup();

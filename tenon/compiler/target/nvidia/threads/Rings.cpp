@@ -98,7 +98,10 @@ void ThreadEmitter::planRings() {
                            : planPanelTile(rows, shape[transfer.columnDim], bytes,
                                            panelBytes(shape[transfer.columnDim] * bytes, /*padded=*/!alongK));
     int64_t panel = transfer.tile.panel;
-    transfer.isShared = shared_.loads.contains(load);
+    auto shared = shared_.loads.find(load);
+    transfer.isShared = shared != shared_.loads.end();
+    if (transfer.isShared)
+      transfer.sharedIf = shared->second;
     transfer.rowDim = -1;
     ring->isShared |= transfer.isShared;
     int64_t sharers = transfer.isShared ? options_.sharers : 1;
@@ -119,6 +122,8 @@ void ThreadEmitter::planRings() {
     transfer.map = mapOf(transfer.rows);
     if (transfer.rows * sharers < transfer.tile.paddedRows)
       transfer.mapOfRest = mapOf(swizzledRows);
+    if (!transfer.sharedIf.empty())
+      transfer.mapOfAll = mapOf(transfer.tile.paddedRows);
     ring->transfers.push_back(std::move(transfer));
   });
   planJoinedDots();
@@ -126,12 +131,15 @@ void ThreadEmitter::planRings() {
     int64_t bytes = ring->stages * ring->slotBytes;
     ring->window.begin = allocateShared(bytes, panelAlignment);
     ring->window.end = ring->window.begin + bytes;
+    if (ring->stages > 1)
+      stageBytes_ += ring->slotBytes + 16; // its barriers
     for (Transfer &transfer : ring->transfers)
       remark(transfer.load.getLoc(),
              "load is made by the tensor memory accelerator, in boxes of " + std::to_string(transfer.tile.paddedRows) +
                  " x " + std::to_string(transfer.tile.panel) + " bytes, through " + std::to_string(ring->stages) +
                  (ring->stages == 1 ? " slot" : " slots") + " of shared memory" +
                  (transfer.isShared ? ", each of " + std::to_string(options_.sharers) + " blocks a part for all" : "") +
+                 (transfer.sharedIf.empty() ? "" : " where it is the same for all") +
                  (ring->isRead ? ", where threads read it" : ""));
   }
 }
@@ -235,6 +243,16 @@ Value ThreadEmitter::barrierAt(int64_t first, Value slot) {
   return b_.create<arith::AddIOp>(b_.create<arith::ShLIOp>(slot, i32(3)), i32(first));
 }
 
+/// Once for each warp, when all of its lanes are done with what they did before.
+void ThreadEmitter::arriveByWarp(Value barrier) {
+  b_.create<WarpBarrierOp>();
+  Value lane = b_.create<arith::AndIOp>(threadId_, i32(31));
+  auto first = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, lane, i32(0)));
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(first.thenBlock());
+  b_.create<MbarrierArriveOp>(barrier, /*bytes=*/Value(), /*cluster=*/false);
+}
+
 void ThreadEmitter::advance(Ring &ring) {
   Value next = b_.create<arith::AddIOp>(ring.slot, i32(1));
   Value wraps = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, next, i32(ring.stages));
@@ -266,20 +284,36 @@ void ThreadEmitter::startBoxes(Ring &ring, Value slotBegin) {
   for (Transfer *each : order) {
     Transfer &transfer = *each;
     b_.setLoc(transfer.load.getLoc());
-    if (!transfer.isShared) {
-      startTransfer(ring, transfer, transfer.map, slotBegin, {});
-      continue;
-    }
-    startTransfer(ring, transfer, transfer.map, slotBegin, b_.create<arith::MulIOp>(clusterRank_, i32(transfer.rows)));
-    if (transfer.mapOfRest < 0)
-      continue;
-    int64_t equal = transfer.rows * options_.sharers, rest = (transfer.tile.paddedRows - equal) / swizzledRows;
-    auto some = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, clusterRank_, i32(rest)));
     OpBuilder::InsertionGuard guard(b_);
-    b_.setInsertionPointToStart(some.thenBlock());
-    Value row = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(clusterRank_, i32(swizzledRows)), i32(equal));
-    startTransfer(ring, transfer, transfer.mapOfRest, slotBegin, row);
+    if (!transfer.sharedIf.empty()) {
+      Value isOfAll;
+      for (auto [condition, wanted] : transfer.sharedIf) {
+        Value is = scalar(condition);
+        isOfAll = both(isOfAll, wanted ? is : b_.create<arith::XOrIOp>(is, boolean(true)).getResult());
+      }
+      auto which = b_.create<scf::IfOp>(isOfAll, /*withElseRegion=*/true);
+      b_.setInsertionPointToStart(which.elseBlock());
+      startTransfer(ring, transfer, transfer.mapOfAll, slotBegin, {});
+      b_.setInsertionPointToStart(which.thenBlock());
+    }
+    if (transfer.isShared)
+      startShare(ring, transfer, slotBegin);
+    else
+      startTransfer(ring, transfer, transfer.map, slotBegin, {});
   }
+}
+
+/// This block's part of a transfer, for all.
+void ThreadEmitter::startShare(const Ring &ring, const Transfer &transfer, Value slotBegin) {
+  startTransfer(ring, transfer, transfer.map, slotBegin, b_.create<arith::MulIOp>(clusterRank_, i32(transfer.rows)));
+  if (transfer.mapOfRest < 0)
+    return;
+  int64_t equal = transfer.rows * options_.sharers, rest = (transfer.tile.paddedRows - equal) / swizzledRows;
+  auto some = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, clusterRank_, i32(rest)));
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(some.thenBlock());
+  Value row = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(clusterRank_, i32(swizzledRows)), i32(equal));
+  startTransfer(ring, transfer, transfer.mapOfRest, slotBegin, row);
 }
 
 /// A box for each panel; `firstRow` (null: 0) of the tile is where they begin, and all blocks of the cluster get them.

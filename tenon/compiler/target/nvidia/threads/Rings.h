@@ -13,7 +13,9 @@ struct ThreadEmitter::Transfer {
   int64_t begin;     ///< in a slot
   int map;           ///< number of the tensor map
   int64_t rowDim;    ///< of the view; -1: one row
-  bool isShared;     ///< each block of the cluster loads a part of the rows, for all
+  bool isShared;     ///< each block of the cluster loads a part of the rows, for all, ...
+  SharedLoads::Conditions sharedIf; ///< ... while these hold, else all for itself
+  int mapOfAll = -1;                ///< with such conditions: of all rows
   int64_t rows = 0;  ///< of a box
   mlir::Value isReadOnce; ///< i1: no other instance reads it, and no cache can keep it; null: that is not known
   int mapOfRest = -1; ///< where blocks cannot have equally many: of the swizzled rows, eight, that the first ones load besides

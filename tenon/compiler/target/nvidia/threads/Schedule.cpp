@@ -20,7 +20,7 @@
 //       wait until empty[slot]                           end where number >= instances
 //       slot = number, place, what was found             arrive on empty[slot]
 //       arrive on full[slot]                             the rest of the program
-//       the transfers; before the last few: next = blocks + counter++
+//       the transfers; before the last few: next = blocks + counter++ (the last to ask: counter = 0)
 //       number = next
 //     hand over number, as the end
 //
@@ -93,7 +93,8 @@ void countInstances(ModuleOp module, const std::string &architecture) {
     return;
   OpBuilder b(grid);
   Value one = b.create<arith::ConstantIndexOp>(grid.getLoc(), 1);
-  auto counter = b.create<tile::WorkspaceOp>(grid.getLoc(), tile::ViewType::get(b.getContext(), 1, b.getI32Type()), one);
+  auto type = tile::ViewType::get(b.getContext(), 1, b.getI32Type());
+  auto counter = b.create<tile::WorkspaceOp>(grid.getLoc(), type, one, tile::Initial::restored);
   counter->setAttr(counterAttr, b.getUnitAttr());
 }
 
@@ -114,10 +115,7 @@ void ThreadEmitter::planFindings(ArrayRef<Operation *> program, const ProducerSl
   SmallVector<Operation *> candidates;
   llvm::DenseSet<Operation *> found;
   for (Operation *op : program) {
-    bool transfers = op->walk([](tile::LoadOp load) {
-                         return load->hasAttr(bulkAttr) ? WalkResult::interrupt() : WalkResult::advance();
-                       }).wasInterrupted();
-    if (transfers)
+    if (hasTransfer(op))
       break;
     bool fromMemory = op->walk([&](Operation *inside) {
                           bool is = llvm::isa<tile::LoadOp, tile::GatherOp>(inside) ||
@@ -132,8 +130,7 @@ void ThreadEmitter::planFindings(ArrayRef<Operation *> program, const ProducerSl
     }
   }
   auto isNeededBy = [&](Operation *user) {
-    bool transfers = llvm::isa<tile::LoadOp>(user) && user->hasAttr(bulkAttr);
-    return !transfers && !found.contains(outermost(user, program.front()->getBlock()));
+    return !isTransfer(user) && !found.contains(outermost(user, program.front()->getBlock()));
   };
   auto isKnown = [&](OpResult result) { // by the loading thread, as a number
     Operation *op = result.getOwner();
@@ -173,10 +170,7 @@ void ThreadEmitter::planSchedule(tile::GridOp grid, ArrayRef<Operation *> progra
     schedule_ = std::make_unique<Schedule>();
     schedule_->counter = views_.find(op.getView())->second.address;
     for (Operation *each : program)
-      if (each->walk([](tile::LoadOp load) {
-                return load->hasAttr(bulkAttr) ? WalkResult::interrupt() : WalkResult::advance();
-              })
-              .wasInterrupted())
+      if (hasTransfer(each))
         schedule_->lastLoop = llvm::dyn_cast<scf::ForOp>(each);
     planFindings(program, slice);
     schedule_->slotBytes = 8 * places + 8 * static_cast<int64_t>(1 + schedule_->findings.size());
@@ -212,9 +206,17 @@ void ThreadEmitter::initialiseSchedule() {
 Value ThreadEmitter::takeNumber() {
   Type type = b_.getI32Type();
   Value parity = schedule_->slot; // of how often there was a next one
+  // Each instance is followed by one question for the next: as many as there are instances, the last of which leaves
+  // the counter as it was.
   auto count = [&]() -> Value {
-    return b_.create<arith::AddIOp>(b_.create<AtomicOp>(type, AtomicKind::add, schedule_->counter, i32(1), Value()),
-                                    instances_.step);
+    Value before = b_.create<AtomicOp>(type, AtomicKind::add, schedule_->counter, i32(1), Value());
+    Value asked = b_.create<arith::AddIOp>(before, i32(1));
+    auto last = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, asked, instances_.count));
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(last.thenBlock());
+    b_.create<AtomicOp>(type, AtomicKind::exchange, schedule_->counter, i32(0), Value());
+    b_.setInsertionPointAfter(last);
+    return b_.create<arith::AddIOp>(before, instances_.step);
   };
   if (options_.sharers == 1)
     return count();
@@ -363,12 +365,7 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
     setIds(grid, groupedIds(grid, schedule_->number, divisorsOf(grid, /*inverses=*/false)));
   } else {
     takeFindings(grid, b_.create<arith::MulIOp>(slot, i32(schedule_->slotBytes)), window);
-    b_.create<WarpBarrierOp>();
-    Value lane = b_.create<arith::AndIOp>(threadId_, i32(31));
-    auto first = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, lane, i32(0)));
-    OpBuilder::InsertionGuard inFirst(b_);
-    b_.setInsertionPointToStart(first.thenBlock());
-    b_.create<MbarrierArriveOp>(barrierAt(schedule_->empty, slot), /*bytes=*/Value(), /*cluster=*/false);
+    arriveByWarp(barrierAt(schedule_->empty, slot));
   }
   if (failed(body()))
     return failure();

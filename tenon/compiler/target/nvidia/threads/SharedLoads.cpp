@@ -3,6 +3,9 @@
 // Which loads the blocks of a cluster can share. What depends on an axis of the grid is found by following the axis's
 // id through the program; a loop or branch that depends on it may run differently in each block, and then nothing in it
 // can be shared, nor can anything else in a ring be that the blocks fill together.
+//
+// A program may choose which loads its neighbours have in common: `row = where(same, x, x + id)` does not depend on the
+// id where `same` holds. Such a load is made for all, or by each block for itself, as the condition says.
 #include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 
 #include "tenon/compiler/lower/Elements.h"
@@ -87,6 +90,67 @@ bool isOfAll(tile::LoadOp load, const Dependents &dependents) {
   return llvm::none_of(load.getOffsets(), [&](Value offset) { return dependents.contains(offset); });
 }
 
+using Conditions = SharedLoads::Conditions;
+
+/// Adds conditions to others; whether all of them can hold.
+bool join(Conditions &all, const Conditions &more) {
+  for (auto [condition, wanted] : more) {
+    if (llvm::is_contained(all, std::pair(condition, !wanted)))
+      return false;
+    if (!llvm::is_contained(all, std::pair(condition, wanted)))
+      all.emplace_back(condition, wanted);
+  }
+  return true;
+}
+
+/// When a value is the same whatever those depend on that it may depend on; none: that cannot be said. Each value is
+/// looked at once: a chain of choices has as many ways through it as there are subsets of them.
+class Sameness {
+public:
+  explicit Sameness(const Dependents &dependents) : dependents_(dependents) {}
+
+  std::optional<Conditions> of(Value value) {
+    if (auto known = known_.find(value); known != known_.end())
+      return known->second;
+    std::optional<Conditions> found = find(value);
+    known_[value] = found;
+    return found;
+  }
+
+private:
+  std::optional<Conditions> find(Value value) {
+    if (!dependents_.contains(value))
+      return Conditions();
+    Operation *op = value.getDefiningOp();
+    if (!op || !lower::isElementwise(op))
+      return std::nullopt;
+    Conditions all;
+    if (auto select = llvm::dyn_cast<arith::SelectOp>(op); select && !dependents_.contains(select.getCondition())) {
+      std::optional<Conditions> ifTrue = of(select.getTrueValue()), ifFalse = of(select.getFalseValue());
+      if (ifTrue.has_value() == ifFalse.has_value())
+        return std::nullopt;
+      all.emplace_back(select.getCondition(), ifTrue.has_value());
+      return join(all, ifTrue ? *ifTrue : *ifFalse) ? std::optional(all) : std::nullopt;
+    }
+    for (Value operand : op->getOperands())
+      if (std::optional<Conditions> conditions = of(operand); !conditions || !join(all, *conditions))
+        return std::nullopt;
+    return all;
+  }
+
+  const Dependents &dependents_;
+  llvm::DenseMap<Value, std::optional<Conditions>> known_;
+};
+
+std::optional<Conditions> whenOfAll(tile::LoadOp load, const Dependents &dependents) {
+  Sameness sameness(dependents);
+  Conditions all;
+  for (Value offset : load.getOffsets())
+    if (std::optional<Conditions> conditions = sameness.of(offset); !conditions || !join(all, *conditions))
+      return std::nullopt;
+  return all;
+}
+
 } // namespace
 
 llvm::DenseSet<Operation *> loadsOfAll(func::FuncOp kernel, int64_t axis) {
@@ -122,11 +186,13 @@ SharedLoads sharedLoads(func::FuncOp kernel, int64_t blocks) {
       if (!load->hasAttr(bulkAttr))
         return;
       together &= !dependents.controls(load);
-      if (load->hasAttr(readAttr) || !isOfAll(load, dependents) || rowsOf(load) % swizzledRows ||
-          rowsOf(load) < swizzledRows * blocks)
+      std::optional<SharedLoads::Conditions> when = whenOfAll(load, dependents);
+      if (load->hasAttr(readAttr) || !when || rowsOf(load) % swizzledRows || rowsOf(load) < swizzledRows * blocks)
         return;
-      found.loads.insert(load);
-      bytes += load.getType().getNumElements() * lower::byteSize(lower::memoryType(load.getType().getElementType()));
+      int64_t all =
+          load.getType().getNumElements() * lower::byteSize(lower::memoryType(load.getType().getElementType()));
+      bytes += when->empty() ? all : all / 2; // what is always shared is worth more
+      found.loads[load] = std::move(*when);
     });
     if (!together)
       best.refusal = "how often a load runs depends on the axis of the grid";

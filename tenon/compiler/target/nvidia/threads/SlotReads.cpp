@@ -40,13 +40,6 @@ void ThreadEmitter::readSlot(const Transfer &transfer) {
   registers(load) = std::move(values);
 }
 
-void ThreadEmitter::releaseReadSlot(Ring &ring) {
-  b_.create<WarpBarrierOp>();
-  Value lane = b_.create<arith::AndIOp>(threadId_, i32(31));
-  auto first = b_.create<scf::IfOp>(b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, lane, i32(0)));
-  OpBuilder::InsertionGuard guard(b_);
-  b_.setInsertionPointToStart(first.thenBlock());
-  b_.create<MbarrierArriveOp>(barrierAt(ring.empty, ring.current), /*bytes=*/Value(), /*cluster=*/false);
-}
+void ThreadEmitter::releaseReadSlot(Ring &ring) { arriveByWarp(barrierAt(ring.empty, ring.current)); }
 
 } // namespace tenon::nvidia

@@ -57,7 +57,7 @@ LogicalResult ThreadEmitter::run() {
   if (options_.cluster > 1 && canSendAcrossBlocks())
     prepareSending();
   bindArguments();
-  if (failed(isSpecialised(kernel_) ? emitSpecialised() : emitProgram()))
+  if (failed(hasTransfer(kernel_) ? emitSpecialised() : emitProgram()))
     return failure();
   joinCluster();
   if (readsOtherBlocks_) { // no block ends while another may read its memory

@@ -102,6 +102,8 @@ public:
   const std::vector<TensorMap> &tensorMaps() const { return tensorMaps_; }
   /// Shared memory that it has less since tiles are stored in slices.
   int64_t savedBySlices() const { return savedBySlices_; }
+  /// What a slot fewer in each ring saves at most, but for alignment.
+  int64_t stageBytes() const { return stageBytes_; }
   int64_t accumulators();
   bool isPersistent() const { return !rings_.empty(); }
   bool sharesTail() const { return tail_.has_value(); }
@@ -377,6 +379,7 @@ private:
   void advance(Ring &ring);
   void startTransfers(Ring &ring);
   void startBoxes(Ring &ring, mlir::Value slotBegin);
+  void startShare(const Ring &ring, const Transfer &transfer, mlir::Value slotBegin);
   void startTransfer(const Ring &ring, const Transfer &transfer, int mapNumber, mlir::Value slotBegin,
                      mlir::Value firstRow);
   void takeSlot(Ring &ring);
@@ -389,6 +392,7 @@ private:
   void releaseSlot(Ring &ring, mlir::Value slot);
   llvm::SmallVector<Ring *> ringsIn(mlir::Operation *op);
   mlir::Value barrierAt(int64_t first, mlir::Value slot);
+  void arriveByWarp(mlir::Value barrier);
   struct CarriedRings;
   CarriedRings carriedBy(mlir::scf::ForOp loop);
   static llvm::SmallVector<tile::DotOp> addedBy(mlir::Value sums);
@@ -583,7 +587,7 @@ private:
   llvm::DenseMap<mlir::Operation *, Staged> groupExchanges_; ///< by conversion
   std::vector<TensorMap> tensorMaps_;
   unsigned nextWord_ = 0;
-  int64_t usedShared_ = 0, peakShared_ = 0, neverReleased_ = 0, savedBySlices_ = 0;
+  int64_t usedShared_ = 0, peakShared_ = 0, neverReleased_ = 0, savedBySlices_ = 0, stageBytes_ = 0;
   int nextGroup_ = 0;
   bool readsOtherBlocks_ = false; ///< of the cluster
   mlir::Operation *sending_ = nullptr; ///< where one thread makes the mbarriers of exchanges; null: there are none
