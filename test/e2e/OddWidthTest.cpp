@@ -66,6 +66,47 @@ TEST(OddWidth, Batches) {
   EXPECT_TRUE(verdict.passed) << verdict.reason;
 }
 
+Kernel twoWeights("two_weights(a, b, c, y)", [](View a, View b, View c, View y) {
+  auto [i, j] = grid(cdiv(y.size(0), 128), cdiv(y.size(1), 200));
+  Tile first = zeros(f32, {128, 200}), second = zeros(f32, {128, 200});
+  for (Index k : range(0, a.size(1), 64)) {
+    Tile x = a.load({i * 128, k}, {128, 64});
+    first = dot(x, transpose(b.load({j * 200, k}, {200, 64})), first);
+    second = dot(x, transpose(c.load({j * 200, k}, {200, 64})), second);
+  }
+  y.store({i * 128, j * 200}, (first * second).to(bf16));
+});
+
+/// Slots of the rings come first: with whole rows there would be two of them.
+TEST(OddWidth, ThreeSlotsAreLeft) {
+  Tensor a = Tensor::zeros(bf16, {128, 128}), b = Tensor::zeros(bf16, {200, 128}), y = Tensor::zeros(bf16, {128, 200});
+  for (int stages : {0, 3}) {
+    LaunchOptions options = onSimulator({}, 8);
+    options.compile.stages = stages;
+    expectParts(remarksOf(twoWeights, {a, b, b.clone(), y}, options), {"through 3 slots", "slices"});
+  }
+}
+
+Kernel fourResults("four_results(a, b, c, d, e, f)", [](View a, View b, View c, View d, View e, View f) {
+  auto [i, j] = grid(cdiv(c.size(0), 128), cdiv(c.size(1), 200));
+  Tile acc = zeros(f32, {128, 200});
+  for (Index k : range(0, a.size(1), 64))
+    acc = dot(a.load({i * 128, k}, {128, 64}), b.load({k, j * 200}, {64, 200}), acc);
+  c.store({i * 128, j * 200}, acc.to(bf16));
+  d.store({i * 128, j * 200}, (acc * 2).to(bf16));
+  e.store({i * 128, j * 200}, (acc * 3).to(bf16));
+  f.store({i * 128, j * 200}, (acc * 4).to(bf16));
+});
+
+/// Whole rows of all of them would leave no room for a slot.
+TEST(OddWidth, FourResults) {
+  Tensor a = Tensor::zeros(bf16, {128, 64}), b = Tensor::zeros(bf16, {64, 200});
+  std::vector<Argument> arguments = {a, b};
+  for (int i = 0; i < 4; ++i)
+    arguments.push_back(Tensor::zeros(bf16, {128, 200}));
+  expectParts(remarksOf(fourResults, arguments, onSimulator({}, 8)), {"slots of shared memory", "slices"});
+}
+
 /// Rows that do not end at multiples of 16 bytes cannot be stored so.
 TEST(OddWidth, RowsThatEndAnywhere) {
   Problem problem = zoo::matmulProblem({.m = 64, .n = 203, .k = 64, .transposedB = true}, bf16, 3);

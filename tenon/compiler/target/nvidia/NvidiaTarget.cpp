@@ -29,6 +29,8 @@ constexpr int64_t accumulatorsOfOneBlock = 64;
 constexpr int64_t mostStages = 8;
 /// Each of two blocks that share a multiprocessor has at least so many.
 constexpr int64_t leastSlotsOfTwo = 3;
+/// And a kernel beside stores that are staged in whole rows: with two slots it would wait for its loads.
+constexpr int64_t leastSlotsBesideRows = 3;
 /// Buffers of copies that threads make.
 constexpr int64_t usualStages = 3;
 
@@ -269,6 +271,12 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
         options.steps.slices = false;
         continue;
       }
+      // Whole rows are worth a slot, but not one of the last.
+      if (emitter.storesWholeRows() && options.stages < leastSlotsBesideRows && !wanted) {
+        options.wholeRows = false;
+        options.stages = stages;
+        continue;
+      }
       // Few sums beside operands that are computed: what takes time is making those, which two blocks do in turns. With
       // half of the slots each they have as many bytes on their way. A block that stays alone would be slower for it.
       bool hasPairs = blocksWith(emitter.sharedBytes(), architecture) >= 2;
@@ -293,6 +301,8 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
     // What shared memory is used for besides exchanges can be had with less of it.
     if (options.steps.slices != lowering.steps.slices)
       options.steps.slices = lowering.steps.slices;
+    else if (wanted && emitter.storesWholeRows())
+      options.wholeRows = false;
     else if (int64_t fewest = emitter.buffersOperands() ? 2 : 1; options.stages > fewest)
       options.stages = std::max(options.stages - slotsTooMany(emitter, sharedBytesOf(architecture)), fewest);
     else if (emitter.buffersOperands()) {
@@ -303,7 +313,7 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
       options.stages = stages;
     } else if (options.keepOperands) {
       options.keepOperands = false;
-    } else if (options.wholeRows) {
+    } else if (emitter.storesWholeRows()) {
       options.wholeRows = false;
       options.stages = stages;
     } else

@@ -94,8 +94,10 @@ ThreadEmitter::StorePlan ThreadEmitter::planStore(Value value, Value view) {
   });
   bool affordsRows = options_.wholeRows && options_.teams * tile.bytes() <= mostForWholeRows;
   // Apart: which panel an element is in would depend on thread and register together.
-  if ((isApart || affordsRows) && !tile.swizzleMask)
+  if ((isApart || affordsRows) && !tile.swizzleMask) {
+    storesWholeRows_ |= !isApart;
     tile = planPanelTile(tile.rows, tile.columns, tile.elementBytes, tile.columns * tile.elementBytes);
+  }
   plan.parts = partsOf(matrix, plan.stored.rowDim, plan.stored.columnDim, options_.threads / 128,
                        tile.panel / tile.elementBytes);
   StagingLimit limit = options_.teams > 1 ? ofTeam : StagingLimit();

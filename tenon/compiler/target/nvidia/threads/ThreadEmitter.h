@@ -102,6 +102,8 @@ public:
   const std::vector<TensorMap> &tensorMaps() const { return tensorMaps_; }
   /// Shared memory that it has less since tiles are stored in slices.
   int64_t savedBySlices() const { return savedBySlices_; }
+  /// Whether it has more because of ThreadOptions::wholeRows.
+  bool storesWholeRows() const { return storesWholeRows_; }
   /// What a slot fewer in each ring saves at most, but for alignment.
   int64_t stageBytes() const { return stageBytes_; }
   int64_t accumulators();
@@ -592,7 +594,7 @@ private:
   bool readsOtherBlocks_ = false; ///< of the cluster
   mlir::Operation *sending_ = nullptr; ///< where one thread makes the mbarriers of exchanges; null: there are none
   int64_t sendingFree_ = 0; ///< shared memory for exchanges, from here on
-  bool joinedCluster_ = false;
+  bool joinedCluster_ = false, storesWholeRows_ = false;
   std::vector<std::string> remarks_;
   std::vector<Assert> asserts_;
   std::vector<Print> prints_;

@@ -18,8 +18,7 @@ struct ThreadOptions {
   int64_t blocks = 1;    ///< of a multiprocessor, between which registers are divided that move between warps
   bool keepOperands = true; ///< a dot's operand that a loop does not change stays in shared memory
   bool bufferOperands = true; ///< one that it computes has several buffers there
-  bool wholeRows =
-      true; ///< what is stored in rows that are no multiple of 32 bytes lies in shared memory in whole ones
+  bool wholeRows = true; ///< rows that are no multiple of 32 bytes are staged whole on their way to memory
   Steps steps = {};
 };
 
