@@ -28,12 +28,9 @@
 /// before any code is generated from the result. Barriers are not placed here: accesses to shared memory say which bytes
 /// they may touch, and tenon-nvidia-insert-barriers reads that.
 ///
-/// The pieces, one file each: ThreadEmitter.cpp (program, control flow, element-wise), Memory.cpp (loads and stores),
-/// Ordering.cpp (program order in memory), Indexed.cpp (gather, scatter, atomics, assert, print), Movement.cpp
-/// (conversions, transposes, slices, ...), Random.cpp, Reduce.cpp, ClusterReduce.cpp, Scan.cpp, Dot.cpp,
-/// WarpgroupDot.cpp, JoinedDots.cpp, LiveRows.cpp, EndOfK.cpp, MatrixDot.cpp and PlainDot.cpp (dots), Pipeline.cpp (loads
-/// that run ahead of their loop), Roles.cpp, Rings.cpp and Streams.cpp (loads by a warp of their own), Schedule.cpp,
-/// ShareTail.cpp and PingPong.cpp (which instances a block and its warpgroups have), BulkStore.cpp, StagedScatter.cpp.
+/// The pieces, one file each, whose heads say what they do: program, control flow and element-wise operations are in
+/// ThreadEmitter.cpp, memory in Memory, Ordering and Indexed, exchanges in Movement, Reduce and Scan, dots in *Dot, loads
+/// by a warp of their own in Roles, Rings and Streams, and which instances a block has in Schedule and its neighbours.
 namespace tenon::nvidia {
 
 /// Threads of a block that load for the others, where loads have a warp of their own: a warpgroup, which can give
