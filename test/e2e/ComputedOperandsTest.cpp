@@ -29,17 +29,21 @@ const Kernel int4Product("int4_product(a, b, scale, c, bm=16, bn=64, bk=128, gro
                            c.store({i * bm, j * bn}, acc.to(c.dtype()));
                          });
 
-/// A function of the activations on their way in.
+/// A function of the activations on their way in, over so much of K.
+void storeSiluProduct(View a, View b, View c, Index i, Index j, Index depth, Param bm, Param bn, Param bk) {
+  Tile acc = zeros(f32, {bm, bn});
+  for (Index k : range(0, depth, bk)) {
+    Tile x = a.load({i * bm, k}, {bm, bk}).to(f32);
+    acc = dot((x * sigmoid(x)).to(a.dtype()), b.load({k, j * bn}, {bk, bn}), acc);
+  }
+  c.store({i * bm, j * bn}, acc.to(c.dtype()));
+}
+
 const Kernel siluProduct("silu_product(a, b, c, bm=128, bn=128, bk=64)",
                          [](View a, View b, View c, Param bm, Param bn, Param bk) {
                            promise_no_overlap();
                            auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
-                           Tile acc = zeros(f32, {bm, bn});
-                           for (Index k : range(0, a.size(1), bk)) {
-                             Tile x = a.load({i * bm, k}, {bm, bk}).to(f32);
-                             acc = dot((x * sigmoid(x)).to(a.dtype()), b.load({k, j * bn}, {bk, bn}), acc);
-                           }
-                           c.store({i * bm, j * bn}, acc.to(c.dtype()));
+                           storeSiluProduct(a, b, c, i, j, a.size(1), bm, bn, bk);
                          });
 
 /// The same where memory says how long an instance takes: blocks take the next one when they are free.
@@ -47,12 +51,7 @@ const Kernel raggedSilu("ragged_silu(a, b, lengths, c, bm=64, bn=64, bk=64)",
                         [](View a, View b, View lengths, View c, Param bm, Param bn, Param bk) {
                           promise_no_overlap();
                           auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
-                          Tile acc = zeros(f32, {bm, bn});
-                          for (Index k : range(0, lengths.at({i}), bk)) {
-                            Tile x = a.load({i * bm, k}, {bm, bk}).to(f32);
-                            acc = dot((x * sigmoid(x)).to(a.dtype()), b.load({k, j * bn}, {bk, bn}), acc);
-                          }
-                          c.store({i * bm, j * bn}, acc.to(c.dtype()));
+                          storeSiluProduct(a, b, c, i, j, lengths.at({i}), bm, bn, bk);
                         });
 
 /// Operands that are not computed, and whose elements something else needs as well: norms of rows, sums of columns.
