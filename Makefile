@@ -52,7 +52,8 @@ peers:
 	@cc -O2 -shared -fPIC -o $(BUILD)/peers-venv/lib/amx_palette.so scripts/peers/amx_palette.c
 	@$(BUILD)/peers-venv/bin/python3 scripts/peers/cpu_peers.py --self-test
 
-install: all
+install: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS) tenon tenon-tool
 	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
 
 # The command and its libraries as an archive for other machines.

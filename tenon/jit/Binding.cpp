@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/jit/Binding.h"
 
+#include "tenon/base/Words.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -123,8 +125,12 @@ const char *kindName(ParameterKind kind) {
 }
 
 [[noreturn, gnu::cold]] void refuseCount(const Kernel &kernel, size_t wanted, size_t given) {
-  throw Error("kernel " + describe(kernel) + " takes " + std::to_string(wanted) + " run-time arguments, not " +
-              std::to_string(given));
+  std::string names;
+  for (const KernelParameter &parameter : kernel.parameters())
+    if (parameter.kind != ParameterKind::param)
+      names += (names.empty() ? ": " : ", ") + parameter.name;
+  throw Error("kernel " + describe(kernel) + " takes " + counted(static_cast<int64_t>(wanted), "run-time argument") +
+              ", not " + std::to_string(given) + names);
 }
 
 [[noreturn, gnu::cold]] void refuseKind(const Kernel &kernel, const KernelParameter &parameter) {

@@ -183,6 +183,13 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   {
     PhaseTimer timer(report, "layouts");
     block = nvidia::chooseBlock(lower::kernelOf(module), {options.gpu, options.warps, options.cluster});
+    if (options.warps == 12) {
+      std::string refusal = nvidia::refuseThreeGroups(module, block, steps);
+      if (!refusal.empty()) {
+        block = nvidia::chooseBlock(lower::kernelOf(module), {options.gpu, 0, options.cluster});
+        remarks.push_back("no block of three warpgroups: " + refusal);
+      }
+    }
     if (options.pingPong) {
       nvidia::PingPong turns = nvidia::pingPongBlock(module, block, options.warps, steps);
       block = turns.block.value_or(block);

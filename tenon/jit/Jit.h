@@ -58,7 +58,7 @@ struct CompileOptions {
   bool useDiskCache = true;
   std::string gpu = "sm_90a"; ///< the architecture of the simulator and of emit(); a device has its own
   int device = 0;             ///< the CUDA device's number; launches take it from their tensors
-  int warps = 0;              ///< of a GPU block: 1, 2, 4, ... 32; 0: chosen from the sizes of the tiles
+  int warps = 0;              ///< of a GPU block: 1, 2, 4, ... 32, or 12; 0: chosen from the sizes of the tiles
   int cluster = 0;            ///< GPU blocks that share one program instance: 1, 2, 4, 8, 16; 0: chosen
   int stages = 0;             ///< of asynchronous copies in flight in loops around a dot; 0: chosen, 1: none
   int split = 0;              ///< GPU program instances that share a loop which only adds up; 0 and 1: none do

@@ -7,7 +7,7 @@
 #include <vector>
 
 /// Tile sizes for a CPU, where a tile lives in the caches of a core and not in the registers of a block: what suits a
-/// GPU is too small, because every instance packs its operands anew. docs/cpu.md says how these were found.
+/// GPU is too small, because every instance packs its operands anew. docs/cpu-learned.md says how these were found.
 namespace tenon::zoo {
 
 /// `most`, or the largest smaller number that divides the extent into as many equal parts: no part is then at an edge,
@@ -94,13 +94,16 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
 }
 
 /// Many queries share a block of packed keys and values, of which there are 512 bytes along the second product's K, as
-/// in a matmul. Causal: half of a tile on the diagonal is computed for nothing, so there they are few where the
-/// sequence is short, though more beside AMX, where packing weighs more; and fewer where there are not enough of them
-/// (in all the `heads` of the batch) for the threads.
+/// in a matmul; on one thread, with heads of up to 64, twice as many, which pack half as often. Causal: half of a tile
+/// on the diagonal is computed for nothing, so there they are few where the sequence is short, though more beside AMX,
+/// where packing weighs more; and fewer where there are not enough of them (in all the `heads` of the batch) for the
+/// threads.
 inline Params attentionCpuTiles(int64_t queries, int64_t keys, int64_t dim, DType dtype, bool causal, int64_t heads,
                                 int threads) {
   bool isFast = dtype == bf16;
-  int64_t rows = causal ? std::clamp<int64_t>(queries / (isFast ? 8 : 16), 128, 256) : 256;
+  int64_t rows = threads == 1 && !isFast && dim <= 64 ? 512 : 256;
+  if (causal)
+    rows = std::clamp<int64_t>(queries / (isFast ? 8 : 16), 128, 256);
   while (rows > 64 && heads * ((queries + rows - 1) / rows) < 4 * threads)
     rows /= 2;
   int64_t columns = isFast ? 256 : 128;
@@ -111,7 +114,8 @@ inline Params attentionCpuTiles(int64_t queries, int64_t keys, int64_t dim, DTyp
           {"bn", atMost(columns, keys)},
           {"dim", std::max<int64_t>(roundUp(dim, 16), 16)},
           // Causal, with few heads for a thread: the longest blocks of all heads first.
-          {"by_head", !causal || heads >= 4 * threads}};
+          {"by_head", !causal || heads >= 4 * threads},
+          {"scaled", dtype == f32 || dtype == f64}};
 }
 
 } // namespace tenon::zoo

@@ -38,6 +38,7 @@ struct ProductSizes {
   int64_t elementBytes, resultBytes;
   int64_t products = 1;  ///< that share their first operand, each with sums of its own
   bool mayShare = true;  ///< whether several instances may share the loop over k
+  bool mayTakeTurns = true; ///< not where each tile's place is found in memory, which is on the way of its loads
 };
 Space productSpace(const ProductSizes &sizes);
 /// For element-wise kernels, reductions that walk along their rows, and whatever has no space of its own: any tile will

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/lang/Kernel.h"
 
+#include "tenon/base/Words.h"
 #include "tenon/lang/trace/Tracer.h"
 
 #include <algorithm>
@@ -76,7 +77,7 @@ std::pair<std::string, std::vector<KernelParameter>> parseSignature(const std::s
     parameters.push_back(std::move(parameter));
   }
   if (parameters.size() != kinds.size())
-    throw refuse("names " + std::to_string(parameters.size()) + " parameters and the lambda has " +
+    throw refuse("names " + counted(static_cast<int64_t>(parameters.size()), "parameter") + " and the lambda has " +
                  std::to_string(kinds.size()));
   return {std::move(name), std::move(parameters)};
 }

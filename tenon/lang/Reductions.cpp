@@ -206,8 +206,10 @@ Tile dot(const Tile &a, const Tile &b, const Tile &acc, DotOptions options, std:
 }
 
 Tile dot(const Tile &a, const Tile &b, std::source_location where) {
-  if (a.shape(where).size() != 2 || b.shape(where).size() != 2)
-    throw Error(where, "shape mismatch: dot takes matrices, not " + toString(a.shape()) + " and " + toString(b.shape()));
+  Shape sa = a.shape(where), sb = b.shape(where);
+  if (sa.size() != 2 || sb.size() != 2 || sa[1] != sb[0])
+    throw Error(where,
+                "shape mismatch: dot of " + toString(sa) + " and " + toString(sb) + "; it takes M x K and K x N");
   DType type = a.dtype() == DType::f64 ? DType::f64 : isFloat(a.dtype()) ? DType::f32 : DType::i32;
   return dot(a, b, zeros(type, {a.size(0), b.size(1)}, where), {}, where);
 }

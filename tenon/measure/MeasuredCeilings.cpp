@@ -378,6 +378,7 @@ Json toJson(const model::Ceilings &ceilings) {
           {"special_per_s", ceilings.special},
           {"integer_per_s", ceilings.integer},
           {"launch_s", ceilings.launchSeconds},
+          {"clusters", ceilings.clusters},
           {"architecture", ceilings.limits ? Json(ceilings.limits->architecture) : Json(nullptr)}};
 }
 
@@ -401,6 +402,8 @@ std::optional<model::Ceilings> ceilingsFromJson(const Json &json) {
     ceilings.special = json.at("special_per_s").get<double>();
     ceilings.integer = json.at("integer_per_s").get<double>();
     ceilings.launchSeconds = json.at("launch_s").get<double>();
+    if (json.contains("clusters")) // younger than some files
+      ceilings.clusters = json["clusters"].get<std::array<int, 3>>();
     if (json.at("architecture").is_string())
       ceilings.limits = model::gpuLimits(json["architecture"].get<std::string>());
     if (ceilings.levels.empty() || ceilings.processors < 1 ||

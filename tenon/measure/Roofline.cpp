@@ -11,6 +11,7 @@
 #include <functional>
 #include <span>
 #include <thread>
+#include <tuple>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -274,10 +275,6 @@ void streamingCopy(std::byte *to, const std::byte *from, size_t bytes) {
 void streamingCopy(std::byte *to, const std::byte *from, size_t bytes) { std::memcpy(to, from, bytes); }
 #endif
 
-} // namespace
-
-namespace {
-
 /// The fastest of a few, as all are disturbed alike; each long enough to see work of so few `bytes` that it is over at
 /// once.
 double fastestOf(size_t bytes, const std::function<void()> &work) {
@@ -293,22 +290,44 @@ double fastestOf(size_t bytes, const std::function<void()> &work) {
   return fastest;
 }
 
+/// Of the ways to go over `bytes` bytes the fastest, and whether it is so on one thread: work(way, alone).
+template <class Way, class Work>
+std::pair<Way, bool> fastestWay(std::initializer_list<Way> ways, int threads, size_t bytes, Work work) {
+  std::pair<Way, bool> chosen;
+  double best = 0;
+  for (Way way : ways)
+    for (bool alone : {false, true}) {
+      if (alone && threads == 1)
+        continue;
+      double fastest = fastestOf(bytes, [&] { work(way, alone); });
+      if (best == 0 || fastest < best) {
+        best = fastest;
+        chosen = {way, alone};
+      }
+    }
+  return chosen;
+}
+
+/// work(first, last) for pieces of `bytes` bytes that cover them all, on all threads or on this one.
+template <class Work> void inPieces(CpuPool &pool, bool alone, size_t bytes, Work work) {
+  constexpr size_t piece = size_t(64) << 10;
+  auto body = [&](int64_t begin, int64_t end) {
+    work(static_cast<size_t>(begin) * piece, std::min(static_cast<size_t>(end) * piece, bytes));
+  };
+  auto pieces = static_cast<int64_t>((bytes + piece - 1) / piece);
+  if (alone)
+    return body(0, pieces);
+  pool.run(pieces, 0, &body, [](void *context, int64_t begin, int64_t end, void *) {
+    (*static_cast<decltype(body) *>(context))(begin, end);
+  });
+}
+
 } // namespace
 
 HostCopy::HostCopy(std::vector<std::pair<const void *, void *>> places, size_t bytes, int threads)
     : places_(std::move(places)), bytes_(bytes), pool_(threads) {
-  double best = 0;
-  for (Stores stores : {Stores::memcpy, Stores::streaming})
-    for (bool alone : {false, true}) {
-      if (alone && pool_.threads() == 1)
-        continue;
-      double fastest = fastestOf(bytes, [&] { copy(stores, alone); });
-      if (best == 0 || fastest < best) {
-        best = fastest;
-        stores_ = stores;
-        alone_ = alone;
-      }
-    }
+  std::tie(stores_, alone_) = fastestWay({Stores::memcpy, Stores::streaming}, pool_.threads(), bytes,
+                                         [&](Stores stores, bool alone) { copy(stores, alone); });
   way_ = stores_ == Stores::memcpy ? "memcpy" : "streaming stores";
   if (alone_)
     way_ += ", one thread";
@@ -317,28 +336,15 @@ HostCopy::HostCopy(std::vector<std::pair<const void *, void *>> places, size_t b
 void HostCopy::operator()() { copy(stores_, alone_); }
 
 void HostCopy::copy(Stores stores, bool alone) {
-  constexpr size_t piece = size_t(64) << 10;
-  struct Work {
-    const std::byte *from;
-    std::byte *to;
-    size_t bytes;
-    bool streaming;
-  };
-  auto [from, to] = places_[turn_++ % places_.size()];
-  Work work{static_cast<const std::byte *>(from), static_cast<std::byte *>(to), bytes_, stores == Stores::streaming};
-  auto body = [](void *context, int64_t begin, int64_t end, void *) {
-    auto &[from, to, bytes, streaming] = *static_cast<Work *>(context);
-    size_t first = static_cast<size_t>(begin) * piece, last = std::min(static_cast<size_t>(end) * piece, bytes);
-    if (streaming)
+  const auto &place = places_[turn_++ % places_.size()];
+  const auto *from = static_cast<const std::byte *>(place.first);
+  auto *to = static_cast<std::byte *>(place.second);
+  inPieces(pool_, alone, bytes_, [&](size_t first, size_t last) {
+    if (stores == Stores::streaming)
       streamingCopy(to + first, from + first, last - first);
     else
       std::memcpy(to + first, from + first, last - first);
-  };
-  auto pieces = static_cast<int64_t>((bytes_ + piece - 1) / piece);
-  if (alone)
-    body(&work, 0, pieces, nullptr);
-  else
-    pool_.run(pieces, 0, &work, body);
+  });
 }
 
 //===--- Reading --------------------------------------------------------------------------------------------------===//
@@ -375,18 +381,8 @@ uint32_t sumOf(const std::byte *from, size_t bytes, size_t ahead) {
 
 HostRead::HostRead(std::vector<const void *> places, size_t bytes, int threads)
     : places_(std::move(places)), bytes_(bytes), pool_(threads) {
-  double best = 0;
-  for (size_t ahead : {size_t(0), size_t(4) << 10, size_t(16) << 10})
-    for (bool alone : {false, true}) {
-      if (alone && pool_.threads() == 1)
-        continue;
-      double fastest = fastestOf(bytes, [&] { read(ahead, alone); });
-      if (best == 0 || fastest < best) {
-        best = fastest;
-        ahead_ = ahead;
-        alone_ = alone;
-      }
-    }
+  std::tie(ahead_, alone_) = fastestWay({size_t(0), size_t(4) << 10, size_t(16) << 10}, pool_.threads(), bytes,
+                                        [&](size_t ahead, bool alone) { read(ahead, alone); });
   way_ = "reading";
   if (ahead_)
     way_ += ", " + std::to_string(ahead_ >> 10) + " KiB ahead";
@@ -395,24 +391,10 @@ HostRead::HostRead(std::vector<const void *> places, size_t bytes, int threads)
 }
 
 uint32_t HostRead::read(size_t ahead, bool alone) {
-  constexpr size_t piece = size_t(64) << 10;
-  struct Work {
-    const std::byte *from;
-    size_t bytes, ahead;
-    std::atomic<uint32_t> sum = 0; ///< whoever does not use it did not read it
-  };
-  Work work{static_cast<const std::byte *>(places_[turn_++ % places_.size()]), bytes_, ahead};
-  auto body = [](void *context, int64_t begin, int64_t end, void *) {
-    Work &work = *static_cast<Work *>(context);
-    size_t first = static_cast<size_t>(begin) * piece, last = std::min(static_cast<size_t>(end) * piece, work.bytes);
-    work.sum += sumOf(work.from + first, last - first, work.ahead);
-  };
-  auto pieces = static_cast<int64_t>((bytes_ + piece - 1) / piece);
-  if (alone)
-    body(&work, 0, pieces, nullptr);
-  else
-    pool_.run(pieces, 0, &work, body);
-  return work.sum;
+  const auto *from = static_cast<const std::byte *>(places_[turn_++ % places_.size()]);
+  std::atomic<uint32_t> sum = 0; // whoever does not use it did not read it
+  inPieces(pool_, alone, bytes_, [&](size_t first, size_t last) { sum += sumOf(from + first, last - first, ahead); });
+  return sum;
 }
 
 } // namespace tenon

@@ -169,6 +169,7 @@ struct Total {
   Work useful, executed, inLoops;
   std::vector<double> read, written;
   double loopLoadBytes = 0, loopIterations = 0, busiest = 0, all = 0;
+  bool isLeftToMemory = false;
 
   explicit Total(size_t views) : read(views), written(views) {}
 
@@ -184,6 +185,7 @@ struct Total {
     }
     loopLoadBytes = std::max(loopLoadBytes, tally.loopLoadBytes);
     loopIterations += times * tally.loopIterations;
+    isLeftToMemory |= tally.isLeftToMemory;
     double weight = tally.executed.flops() + tally.executed.integer + bytes;
     busiest = std::max(busiest, weight);
     all += times * weight;
@@ -286,6 +288,7 @@ Counts CountPlan::count(std::span<const int64_t> words, int64_t maxClasses) cons
   counts.inLoops = total.inLoops;
   counts.loopLoadBytes = total.loopLoadBytes;
   counts.loopIterations = total.loopIterations / counts.instances;
+  counts.isLeftToMemory = total.isLeftToMemory;
   describeLoops(plan, constants_, words, counts);
   counts.busiestShare = total.all > 0 ? total.busiest * counts.instances / total.all : 1;
 

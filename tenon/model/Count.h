@@ -79,6 +79,7 @@ struct Counts {
   Work inLoops;                   ///< of `executed`, what stands in loops around dots
   double loopLoadBytes = 0;       ///< bytes of the tiles that one iteration of the innermost loop around a dot loads
   double loopIterations = 0;      ///< of that loop, mean of the instances; 0: there is none
+  bool isLeftToMemory = false;    ///< how often it runs is read from memory: the most it can be is counted
   struct LoopLoad {
     double lineBytes = 0;   ///< of the tile, its rows as whole lines of 128 bytes
     bool straddles = false; ///< rows of the view are no multiples of a line

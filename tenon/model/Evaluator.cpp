@@ -336,8 +336,10 @@ int Evaluator::loop(const PlanStructure::Loop &loop, double weight, Tally &tally
   Range count = trips(loop);
   int64_t trips = count.hi;
   Work before;
-  if (loop.aroundDot)
+  if (loop.aroundDot) {
     before = tally.executed;
+    tally.isLeftToMemory |= !count.known || !count.single(); // what can be told apart has been
+  }
   int split = iterations(loop, count, trips, weight, tally);
   if (loop.aroundDot && split == done)
     tally.inLoops.add(tally.executed).add(before, -1);

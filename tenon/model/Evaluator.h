@@ -33,6 +33,7 @@ struct Tally {
   std::vector<double> read, written; ///< bytes requested, by view
   double loopLoadBytes = 0, loopIterations = 0;
   Work inLoops; ///< of `executed`, what stands in loops around dots
+  bool isLeftToMemory = false; ///< how often such a loop runs
 
   /// Nothing, of so many views; in the memory that it has.
   void clear(size_t views) {
@@ -40,6 +41,7 @@ struct Tally {
     read.assign(views, 0);
     written.assign(views, 0);
     loopLoadBytes = loopIterations = 0;
+    isLeftToMemory = false;
   }
 };
 

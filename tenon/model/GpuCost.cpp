@@ -141,7 +141,7 @@ private:
       lines += bytes;
       largest = std::max(largest, bytes);
     }
-    if (shape_.cluster > 1 && shape_.split == 1)
+    if (shape_.cluster > 1 && shape_.split == 1 && !byThreads) // only transfers go to several blocks
       lines -= largest * (1 - 1.0 / shape_.cluster);
     double written = totals_.written / counts_.instances;
     GpuLimits limits = ceilings_.limits.value_or(GpuLimits());
@@ -171,7 +171,7 @@ private:
         matrix *= f_.uneven;
         break;
       }
-    double groups = std::min(blocks * warps_ / 4, 2.0);
+    double groups = shape_.pingPong ? 2 : std::min(blocks * warps_ / 4, 2.0);
     double slowness = f_.plain + f_.lone / (groups * groups);
     double other = totals_.inLoops * each * slowness, after = (totals_.other - totals_.inLoops) * each * slowness;
     other *= 1 + 0.02 * std::max(0.0, warps_ / 4.0 - 2); // barriers of more warps take longer
@@ -184,17 +184,26 @@ private:
     // itself has read a slot long before the step is over.
     double filling = isDependent ? slots + 0.5 : std::max(slots - f_.lag, 0.5);
     double loads = steps * lines / std::min(f_.load, filling * loaded / f_.latency);
+    // Blocks that take instances from a counter do not run in step, but for those of a cluster: each reads what its
+    // neighbours read for itself.
+    if (counts_.isLeftToMemory && shape_.cluster == 1)
+      matrix *= f_.adrift;
     double core = blocks * std::max(matrix, other) + std::min(matrix, other);
-    double fixed = steps * (isDependent ? f_.dependent : f_.step) + f_.begin +
+    double fixed = steps * (isDependent ? f_.dependent : f_.step) + f_.begin + std::max(warps_ / 4 - 1, 0) * f_.meet +
                    blocks * (after + written / f_.end * (inSlices ? f_.slices : 1));
     if (shape_.cluster > 1)
       fixed += f_.gather + steps * f_.coupled;
+    // Beyond three slots are a little in the way, but the first loads are there sooner.
+    bool isDeep = slots > 3;
+    if (isDeep && !shape_.pingPong)
+      fixed += steps * f_.deep;
     double around = 0; // the last round, where others have the next one's products around it
     if (shape_.pingPong) {
       around = f_.begin + written / f_.end;
       fixed += f_.turn - around;
+      around += f_.meet;
     }
-    double busy = rounds * (std::max(core, blocks * loads) + fixed) + around;
+    double busy = rounds * (std::max(core, blocks * loads) + fixed) + around + (isDeep ? 0 : f_.first);
     if (shape_.split > 1) // partial results are in f32
       busy += f_.sharing + instances * written * 4 / (ceilings_.memory().readBytesPerSecond * f_.memory);
     cost_.blocks = static_cast<int>(blocks);

@@ -36,11 +36,16 @@
 ///     rounds     of blocks: clusters have whole rows (or columns) of instances, and those of more than two blocks
 ///                cannot use every multiprocessor: as many as the device says (`Ceilings::clusters`), else 11/12 in
 ///                fours and 5/6 in eights
-///     round      max(b max(m, v) + min(m, v), b l) + steps * (`dependent` where v matters, else `step`) + `begin` +
+///     round      max(b max(m, v) + min(m, v), b l) + steps * (`dependent` where v matters, else `step`, and `deep`
+///                where there are more than three slots) + `begin` + `meet` for each warpgroup but one +
 ///                b * (a + bytes written / `end`, times `slices` where they do not fit beside the ring) +
 ///                (`gather` + steps * `coupled` in a cluster)
+///     once       `first` where there are three slots or fewer: the first loads come one after the other
 ///     seconds    launch + the fourth root of (memory^4 + (rounds * round)^4); for a loop that is shared by several
 ///                instances `sharing` more, and its partial results once out and in
+///
+/// Where memory decides how long an instance takes, blocks take instances from a counter and drift apart: m times
+/// `adrift`, but for clusters, whose blocks run in step.
 ///
 /// Where two warpgroups take instances in turns there is one block, and what is around the products of one instance
 /// goes on during those of the next, but for the other operations, which take from them what they gain:
@@ -67,12 +72,15 @@ struct GpuFactors {
   double straddling = 2.05, byThreads = 3;
   double uneven = 1.04, narrow = 0.08;
   double slices = 1.1;
-  double gather = 1.3e-6, coupled = 20e-9; ///< seconds
+  double gather = 0.3e-6, coupled = 8e-9;  ///< seconds
   double step = 25e-9, dependent = 140e-9; ///< seconds
   double begin = 1.5e-6;                   ///< seconds
   double end = 40e9;                       ///< bytes a second that a multiprocessor stores
   double sharing = 9e-6;                   ///< seconds
   double turn = 0.4e-6;                    ///< seconds
+  double adrift = 1.05;
+  double meet = 0.2e-6;             ///< seconds
+  double deep = 4e-9, first = 2e-6; ///< seconds
   double alone = 1.045;
   double barrier = 0.6e-6, word = 15e-9, cluster = 3e-6; ///< seconds
 };

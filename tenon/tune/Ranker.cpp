@@ -321,6 +321,10 @@ std::vector<ModelFactors::Named> ModelFactors::gpu() {
           {"barrier", &F::barrier},
           {"turn", &F::turn},
           {"alone", &F::alone},
+          {"adrift", &F::adrift},
+          {"meet", &F::meet},
+          {"deep", &F::deep},
+          {"first", &F::first},
           {"word", &F::word},
           {"cluster", &F::cluster}};
 }

@@ -99,3 +99,68 @@ func.func @grown(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
   tile.store %d, %y[%c0, %c0] : tensor<32x32xbf16>, !tile.view<2, bf16>
   return
 }
+
+// -----
+
+// Sums of squares of what is kept stay as well, in a place with notes of its own; those of A do not.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to
+// CHECK-COUNT-3: arith.cmpi ne, %{{.*}} : i64
+// CHECK: scf.if
+// CHECK: arith.mulf %{{.*}} : vector<32xf32>
+// CHECK-COUNT-3: llvm.store %{{.*}} : i64, !llvm.ptr
+// CHECK-NEXT: }
+// CHECK: arith.mulf %{{.*}} : vector<32xf32>
+// CHECK-COUNT-3: arith.cmpi ne, %{{.*}} : i64
+// CHECK: scf.if
+// CHECK-NOT: arith.mulf
+// CHECK-COUNT-3: llvm.store %{{.*}} : i64, !llvm.ptr
+// CHECK: tdpbf16ps
+// CHECK-LABEL: func.func @tenon_run
+// CHECK-COUNT-2: llvm.store %c0_i64
+func.func @distance(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
+                    %y: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
+                    %z: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %none = arith.constant dense<0.0> : tensor<32x1xf32>
+  %m = tile.size %z, 0 : !tile.view<2, f32>
+  %n = tile.size %z, 1 : !tile.view<2, f32>
+  %depth = tile.size %x, 1 : !tile.view<2, bf16>
+  %g:2 = tile.grid %m, %n
+  %i = arith.muli %g#0, %c32 : index
+  %j = arith.muli %g#1, %c32 : index
+  %sums:3 = scf.for %k = %c0 to %depth step %c64 iter_args(%acc = %zero, %p = %none, %q = %none)
+      -> (tensor<32x32xf32>, tensor<32x1xf32>, tensor<32x1xf32>) {
+    %a = tile.load %x[%i, %k] : !tile.view<2, bf16> -> tensor<32x64xbf16>
+    %b = tile.load %y[%j, %k] : !tile.view<2, bf16> -> tensor<32x64xbf16>
+    %wideB = tile.cast %b : tensor<32x64xbf16> -> tensor<32x64xf32>
+    %squareB = arith.mulf %wideB, %wideB : tensor<32x64xf32>
+    %ofB = tile.reduce %squareB dim 1 : (tensor<32x64xf32>) -> tensor<32x1xf32> {
+    ^bb0(%s: f32, %o: f32):
+      %r = arith.addf %s, %o : f32
+      tile.yield %r : f32
+    }
+    %wideA = tile.cast %a : tensor<32x64xbf16> -> tensor<32x64xf32>
+    %squareA = arith.mulf %wideA, %wideA : tensor<32x64xf32>
+    %ofA = tile.reduce %squareA dim 1 : (tensor<32x64xf32>) -> tensor<32x1xf32> {
+    ^bb0(%s: f32, %o: f32):
+      %r = arith.addf %s, %o : f32
+      tile.yield %r : f32
+    }
+    %turned = tile.transpose %b [1, 0] : tensor<32x64xbf16> -> tensor<64x32xbf16>
+    %next = tile.dot %a, %turned, %acc : tensor<32x64xbf16>, tensor<64x32xbf16>, tensor<32x32xf32>
+    %nextA = arith.addf %p, %ofA : tensor<32x1xf32>
+    %nextB = arith.addf %q, %ofB : tensor<32x1xf32>
+    scf.yield %next, %nextA, %nextB : tensor<32x32xf32>, tensor<32x1xf32>, tensor<32x1xf32>
+  }
+  %rowsA = tile.broadcast %sums#1 : tensor<32x1xf32> -> tensor<32x32xf32>
+  %turnedB = tile.transpose %sums#2 [1, 0] : tensor<32x1xf32> -> tensor<1x32xf32>
+  %columnsB = tile.broadcast %turnedB : tensor<1x32xf32> -> tensor<32x32xf32>
+  %both = arith.addf %rowsA, %columnsB : tensor<32x32xf32>
+  %all = arith.subf %both, %sums#0 : tensor<32x32xf32>
+  tile.store %all, %z[%i, %j] : tensor<32x32xf32>, !tile.view<2, f32>
+  return
+}

@@ -4,8 +4,8 @@
 // RUN: tenon-opt -split-input-file %s \
 // RUN:   --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=amx-emulated},canonicalize,cse)' | FileCheck %s --check-prefix=EMULATED
 
-// Four tiles of sums stay where they are over all of K: the loop has four loads and four products, and there are stores
-// only behind it. The sums start at zero and are not read. A is copied as rows along K, and of B two rows are
+// Four tiles of sums stay where they are over all of K: the loop has four loads and then four products, each behind a
+// part of the rows of B that come to L1, two steps before they are loaded, and there are stores only behind it. The sums start at zero and are not read. A is copied as rows along K, and of B two rows are
 // interleaved, as for vectors.
 // CHECK: llvm.mlir.global internal constant @tile_configuration("\01{{.*}}") {{.*}}alignment = 64
 // CHECK-LABEL: func.func private @instance
@@ -13,19 +13,27 @@
 // CHECK-NOT: tileloadd64
 // CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.tilezero"
 // CHECK: scf.for
-// CHECK-COUNT-2: llvm.call_intrinsic "llvm.x86.tileloadd64"
+// CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.tileloadd64"
+// CHECK-COUNT-8: "llvm.intr.prefetch"(%{{.*}}) <{cache = 1 : i32, hint = 3 : i32, rw = 0 : i32}>
+// CHECK-NOT: llvm.intr.prefetch
 // CHECK: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
-// CHECK: llvm.call_intrinsic "llvm.x86.tileloadd64"
+// CHECK-COUNT-8: llvm.intr.prefetch
 // CHECK: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
-// CHECK: llvm.call_intrinsic "llvm.x86.tileloadd64"
-// CHECK-COUNT-2: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
+// CHECK-COUNT-8: llvm.intr.prefetch
+// CHECK: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
+// CHECK-COUNT-8: llvm.intr.prefetch
+// CHECK: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 // CHECK-NOT: tile
+// CHECK-NOT: llvm.intr.prefetch
 // CHECK: }
 // CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.tilestored64"
 
 // Rows that are left over, as the view has them, are computed elsewhere: one tile or two of them.
 // CHECK: scf.index_switch
 // CHECK: case 1
+// CHECK: tileloadd64
+// CHECK-COUNT-16: llvm.intr.prefetch
+// CHECK-NOT: llvm.intr.prefetch
 // CHECK-COUNT-2: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 // CHECK: case 2
 // CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
@@ -42,7 +50,7 @@
 // EMULATED-LABEL: func.func private @instance
 // EMULATED-COUNT-4: llvm.call @tenon_tile_zero
 // EMULATED: scf.for
-// EMULATED-COUNT-2: llvm.call @tenon_tile_load
+// EMULATED-COUNT-4: llvm.call @tenon_tile_load
 // EMULATED: llvm.call @tenon_tile_multiply_bf16
 // EMULATED-NOT: llvm.x86
 // EMULATED-LABEL: func.func @tenon_run

@@ -20,10 +20,13 @@
 // CHECK: scf.yield
 // CHECK-COUNT-24: llvm.store {{.*}} : vector<16xf32>
 
-// The rows that are left depend on the view: a block for every even number of them.
+// The rows that are left depend on the view: a block for every even number of them, with one step an iteration.
 // CHECK: scf.index_switch
 // CHECK: case 1
-// CHECK: %{{.*}}:8 = scf.for
+// CHECK: %{{.*}}:8 = scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
+// CHECK-COUNT-8: math.fma
+// CHECK-NOT: math.fma
+// CHECK: case 2
 // CHECK: case 3
 // CHECK: %{{.*}}:24 = scf.for
 

@@ -11,6 +11,8 @@
 // CHECK: %[[HIGH:.*]] = vector.extract_strided_slice %[[X]] {offsets = [16], sizes = [16]
 // CHECK: %[[ORDERED:.*]] = arith.cmpf ord, %[[LOW]], %[[HIGH]]
 // CHECK: arith.andi %[[K]], %[[ORDERED]] : vector<16xi1>
+// The steps across lanes need no test of their own.
+// CHECK-COUNT-5: arith.maximumf {{.*}} fastmath<nnan>
 // CHECK: %[[ALL:.*]] = arith.cmpi eq, %{{.*}}, %{{.*}} : i16
 // CHECK: arith.select %[[ALL]]
 func.func @largest(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, f32>)
@@ -48,6 +50,28 @@ func.func @spread(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile
   }
   %d = arith.subf %s, %m : tensor<1x1xf32>
   tile.store %d, %y[%i, %zero] : tensor<1x1xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// What whole steps leave is not in the masks: a NaN there comes through the steps across lanes.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for
+// CHECK: arith.maximumf {{.*}} fastmath<nnan> : vector<32xf32>
+// CHECK: scf.yield
+// CHECK-NOT: fastmath<nnan>
+// CHECK: } else {
+func.func @pieces(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, f32>)
+    attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%c0] : !tile.view<1, f32> -> tensor<140xf32>
+  %m = tile.reduce %t dim 0 : (tensor<140xf32>) -> tensor<1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %m, %y[%c0] : tensor<1xf32>, !tile.view<1, f32>
   return
 }
 

@@ -60,3 +60,67 @@ func.func @ordered(%x: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %z: !ti
   tile.store %c, %y[%i] : tensor<64xbf16>, !tile.view<1, bf16>
   return
 }
+
+// -----
+
+// A sum that is kept for the next loop: both have their lanes in pairs, also where they are masked.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for
+// CHECK: %[[PAIRS:.*]] = llvm.bitcast %{{.*}} : vector<32xi16> to vector<16xi32>
+// CHECK: arith.shli %[[PAIRS]]
+// CHECK: llvm.store %{{.*}} : vector<32xf32>, !llvm.ptr
+// CHECK: %[[LOADED:.*]] = llvm.intr.masked.load
+// CHECK: %[[PADDED:.*]] = arith.select %{{.*}}, %[[LOADED]], %{{.*}} : vector<32xi1>, vector<32xi16>
+// CHECK: llvm.bitcast %[[PADDED]] : vector<32xi16> to vector<16xi32>
+// CHECK: llvm.store %{{.*}} : vector<32xf32>, !llvm.ptr
+// CHECK: scf.for
+// CHECK: llvm.load %{{.*}} : !llvm.ptr -> vector<32xf32>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+// CHECK: llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
+// CHECK: %[[WHOLE:.*]] = llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
+// CHECK-NEXT: llvm.intr.masked.store %[[WHOLE]]
+func.func @unit(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64}, %z: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
+                %y: !tile.view<2, bf16> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %a = tile.load %x[%i, %zero] : !tile.view<2, bf16> -> tensor<1x128xbf16>
+  %b = tile.load %z[%i, %zero] : !tile.view<2, bf16> -> tensor<1x128xbf16>
+  %v = tile.cast %a : tensor<1x128xbf16> -> tensor<1x128xf32>
+  %w = tile.cast %b : tensor<1x128xbf16> -> tensor<1x128xf32>
+  %t = arith.addf %v, %w : tensor<1x128xf32>
+  %s = tile.reduce %t dim 1 : (tensor<1x128xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %r: f32):
+    %u = arith.addf %p, %r : f32
+    tile.yield %u : f32
+  }
+  %all = tile.broadcast %s : tensor<1x1xf32> -> tensor<1x128xf32>
+  %d = arith.subf %t, %all : tensor<1x128xf32>
+  %c = tile.cast %d : tensor<1x128xf32> -> tensor<1x128xbf16>
+  tile.store %c, %y[%i, %zero] : tensor<1x128xbf16>, !tile.view<2, bf16>
+  return
+}
+
+// -----
+
+// The same with a result of f32: nothing is in pairs, not even the loop that would allow it.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: vector<16xi32>
+// CHECK: return
+func.func @difference(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
+                      %z: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
+                      %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %a = tile.load %x[%i, %zero] : !tile.view<2, bf16> -> tensor<1x128xbf16>
+  %b = tile.load %z[%i, %zero] : !tile.view<2, bf16> -> tensor<1x128xbf16>
+  %v = tile.cast %a : tensor<1x128xbf16> -> tensor<1x128xf32>
+  %w = tile.cast %b : tensor<1x128xbf16> -> tensor<1x128xf32>
+  %t = arith.addf %v, %w : tensor<1x128xf32>
+  %s = tile.reduce %t dim 1 : (tensor<1x128xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %r: f32):
+    %u = arith.addf %p, %r : f32
+    tile.yield %u : f32
+  }
+  %all = tile.broadcast %s : tensor<1x1xf32> -> tensor<1x128xf32>
+  %d = arith.subf %t, %all : tensor<1x128xf32>
+  tile.store %d, %y[%i, %zero] : tensor<1x128xf32>, !tile.view<2, f32>
+  return
+}

@@ -4,9 +4,14 @@
 
 // CHECK-LABEL: func.func private @instance
 // CHECK: math.exp %{{.*}} {tile.coarse, tile.relaxed}
-// CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
-// CHECK: arith.divf %{{.*}}, %[[SCALED]] : f32
-// CHECK-NOT: arith.divf %{{.*}} : vector
+// CHECK: %[[RECIPROCAL:.*]] = arith.divf %{{.*}}, %[[SUM:.*]] : f32
+// CHECK: arith.bitcast %[[SUM]] : f32 to i32
+// CHECK: %[[TINY:.*]] = arith.cmpi ult
+// CHECK: scf.if %[[TINY]] -> (vector<32xf32>) {
+// CHECK: arith.divf %[[E:.*]], %{{.*}} : vector<32xf32>
+// CHECK: } else {
+// CHECK-NEXT: %[[ALL:.*]] = vector.splat %[[RECIPROCAL]]
+// CHECK-NEXT: arith.mulf %[[E]], %[[ALL]] : vector<32xf32>
 func.func @rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
                 %y: !tile.view<2, bf16> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
   %zero = arith.constant 0 : index

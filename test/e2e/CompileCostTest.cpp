@@ -47,6 +47,16 @@ Kernel squaresKernel("squares(x, y, z, ops)", [](View x, View y, View z, Param o
   }
 });
 
+/// The gates of a recurrent cell: small products that stand in no loop, of rows whose number is not known.
+Kernel gatesKernel("gates(x, w, y, gates)", [](View x, View w, View y, Param gates) {
+  Index i = grid(cdiv(x.size(0), 16));
+  Tile rows = x.load({i * 16, 0}, {16, 72});
+  Tile all = zeros(f32, {16, 32});
+  for (Param k = 0; k < gates; ++k)
+    all = all + tanh(dot(rows, w.load({0, 32 * k}, {72, 32})));
+  y.store({i * 16, 0}, all);
+});
+
 long linesOf(const Kernel &kernel, const Arguments &arguments, const Params &params) {
   LaunchOptions options;
   options.params = params;
@@ -73,6 +83,13 @@ TEST(CompileCost, GrowsLinearlyWithTheNumberOfOperations) {
   EXPECT_EQ(forty - twenty, 2 * (twenty - ten));
   // Would not end if any analysis went along every way.
   EXPECT_GT(linesOf(squaresKernel, {x, y, x.clone()}, {{"ops", 60}}), 60);
+}
+
+// There is a block for what may be left over of the rows, for each number that it may be; but not each at full length.
+TEST(CompileCost, OfSmallProducts) {
+  Tensor x = Tensor::zeros(f32, {20, 72}), w = Tensor::zeros(f32, {72, 256}), y = Tensor::zeros(f32, {20, 32});
+  long four = linesOf(gatesKernel, {x, w, y}, {{"gates", 4}}), eight = linesOf(gatesKernel, {x, w, y}, {{"gates", 8}});
+  EXPECT_LT((eight - four) / 4, 1600);
 }
 
 } // namespace

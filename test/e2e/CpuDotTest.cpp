@@ -445,6 +445,52 @@ TEST(CpuDot, OperandsThatStay) {
       }
 }
 
+// So does what is reduced of b alone: sums of squares along its rows, or of its columns where bytes of a have a zero
+// that is not 0. What is reduced of b and something else is computed by every instance.
+Kernel zeroPoint("zero_point(a, b, weights, c, bm, bn, bk)",
+                 [](View a, View b, View weights, View c, Param bm, Param bn, Param bk) {
+                   promise_no_overlap();
+                   auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
+                   DType type = accumulator(a.dtype());
+                   Tile sums = zeros(type, {bm, bn}), columns = zeros(type, {1, bn}), weighted = zeros(type, {1, bn});
+                   Tile weight = weights.load({i}, {1}).to(type);
+                   for (Index k : range(0, a.size(1), bk)) {
+                     Tile y = b.load({k, j * bn}, {bk, bn});
+                     sums = dot(a.load({i * bm, k}, {bm, bk}), y, sums);
+                     columns = columns + sum(y.to(type), 0);
+                     weighted = weighted + sum(y.to(type) * weight, 0);
+                   }
+                   c.store({i * bm, j * bn}, sums - 3 * columns + weighted);
+                 });
+
+TEST(CpuDot, ReductionsThatStay) {
+  LaunchOptions interpreter;
+  interpreter.target = Target::interpreter;
+  for (const char *level : dotLevels)
+    for (int64_t bk : {32, 128})
+      for (auto [m, n, k] : {std::array<int64_t, 3>{128, 64, 128}, {100, 70, 128}, {97, 33, 100}}) {
+        SCOPED_TRACE(std::string(level) + " " + std::to_string(m) + " x " + std::to_string(n) + " x " +
+                     std::to_string(k) + ", " + std::to_string(bk));
+        LaunchOptions options;
+        options.compile.isa = level;
+        options.params = interpreter.params = {{"bm", 32}, {"bn", 32}, {"bk", bk}};
+        Tensor rows = Tensor::zeros(bf16, {n, k}), bytes = Tensor::zeros(i8, {k, n});
+        for (uint64_t seed : {1, 2}) { // no launch finds what another has left
+          rows.copyFrom(wholeNumbers(bf16, {n, k}, seed));
+          bytes.copyFrom(wholeNumbers(i8, {k, n}, seed));
+          Tensor a = wholeNumbers(bf16, {m, k}, 3), d = Tensor::zeros(f32, {m, n}), d2 = d.clone();
+          launch(squaredDistance, {a, rows, d}, options);
+          launch(squaredDistance, {a, rows, d2}, interpreter);
+          EXPECT_EQ(valuesOf(d), valuesOf(d2));
+          Tensor x = wholeNumbers(i8, {m, k}, 4), weights = wholeNumbers(i8, {4}, 5);
+          Tensor c = Tensor::zeros(i32, {m, n}), c2 = c.clone();
+          launch(zeroPoint, {x, bytes, weights, c}, options);
+          launch(zeroPoint, {x, bytes, weights, c2}, interpreter);
+          EXPECT_EQ(valuesOf(c), valuesOf(c2));
+        }
+      }
+}
+
 // Two products with the same b, in a kernel that nobody promised anything about: c may be b.
 Kernel twice("twice(a, b, c, bm, bn, bk)", [](View a, View b, View c, Param bm, Param bn, Param bk) {
   auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));

@@ -314,6 +314,42 @@ TEST(CpuMemory, CoarseQuotientsOfSpecialNumbers) {
     }
 }
 
+/// The same with one divisor for a row, whose reciprocal may not be a number.
+TEST(CpuMemory, CoarseQuotientsByOneDivisor) {
+  const Kernel rows("rows(x, d, y, cols=256)", [](View x, View d, View y, Param cols) {
+    Index i = grid(x.size(0));
+    y.store({i, 0}, (x.load({i, 0}, {1, cols}) / d.load({i, 0}, {1, 1})).to(y.dtype()));
+  });
+  const std::vector<float> some = {0.0f,     -0.0f,     1.0f,    -3.0f,    0x1p-130f, -0x1p-127f, 0x1p-149f, 0x1p-126f,
+                                   0x1p-60f, 0x1p-101f, 0x1p60f, 0x1p126f, 0x1p127f,  INFINITY,   NAN,       1e-20f};
+  auto count = static_cast<int64_t>(some.size());
+  for (DType type : {bf16, f16})
+    for (int64_t cols : {64, 71}) {
+      Tensor x = Tensor::zeros(f32, {count, cols}), d = Tensor::zeros(f32, {count, 1}),
+             y = Tensor::zeros(type, {count, cols});
+      for (int64_t row = 0; row < count; ++row) {
+        d.set({row, 0}, some[static_cast<size_t>(row)]);
+        for (int64_t col = 0; col < cols; ++col)
+          x.set({row, col}, some[static_cast<size_t>(col % count)]);
+      }
+      LaunchOptions options;
+      options.params = {{"cols", cols}};
+      launch(rows, {x, d, y}, options);
+      for (int64_t row = 0; row < count; ++row)
+        for (int64_t col = 0; col < cols; ++col) {
+          float a = some[static_cast<size_t>(col % count)], divisor = some[static_cast<size_t>(row)];
+          Tensor exact = Tensor::zeros(type, {1});
+          exact.set({0}, static_cast<double>(a / divisor));
+          double wanted = exact.get({0}), got = y.get({row, col});
+          bool isFinite = std::isfinite(wanted);
+          EXPECT_TRUE(std::isnan(wanted)
+                          ? std::isnan(got)
+                          : got == wanted || (isFinite && std::abs(got - wanted) <= 0x1p-7 * std::abs(wanted)))
+              << nameOf(type) << ": " << a << " / " << divisor << " is not " << got;
+        }
+    }
+}
+
 /// Rows of counters in whole blocks, on both sides of where the blocks' numbers outgrow 32 bits.
 TEST(CpuMemory, RandomBitsAcrossTheUpperHalf) {
   const Kernel bits("far(y, seed, first, cols=64)", [](View y, Index seed, Index first, Param cols) {

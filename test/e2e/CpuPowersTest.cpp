@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GELU, exponentials of what is not positive and 1 + tanh of a cubic, in kernels that are no GELU and no softmax: the
-// same bits with and without AVX-512, whatever the type of the result, at every kind of number.
+// same bits with and without AVX-512, whatever the type of the result, at every kind of number; but for what AVX-512
+// finds in tables where bf16 sees it, which is compared with what it should be.
 #include "tenon/jit/Jit.h"
 #include "tenon/verify/Values.h"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <string>
 
 using namespace tenon;
 
@@ -34,11 +37,23 @@ const Kernel softplus("softplus(x, y, cols=256)", [](View x, View y, Param cols)
   y.store({i * cols}, log2(1 + exp2(t)).to(y.dtype()));
 });
 
+/// 8^x, which may overflow or be nothing.
+const Kernel eighth("eighth(x, y, cols=256)", [](View x, View y, Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  y.store({i * cols}, exp2(x.load({i * cols}, {cols}).to(f32) * 3).to(y.dtype()));
+});
+
 /// How far each is below the largest, as a power of e.
 const Kernel below("below(x, y, cols=256)", [](View x, View y, Param cols) {
   Index i = grid(cdiv(x.size(0), cols));
   Tile t = x.load({i * cols}, {cols}, -inf).to(f32);
   y.store({i * cols}, exp(t - max(t, 0)).to(y.dtype()));
+});
+
+/// Powers of two, of whatever there is.
+const Kernel powers("powers(x, y, cols=256)", [](View x, View y, Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  y.store({i * cols}, exp2(x.load({i * cols}, {cols}).to(f32)).to(y.dtype()));
 });
 
 /// Half of 1 + tanh(3 x + x^3).
@@ -86,16 +101,25 @@ void expectGatedUnits(const Kernel &kernel) {
     x.set({6999}, INFINITY);
     x.set({6998}, -INFINITY);
     x.set({6997}, NAN);
-    expectSame(kernel, {x, g}, type);
-    Tensor y = resultOf(kernel, {x, g}, type, "native");
-    EXPECT_EQ(y.get({6999}), -INFINITY);
-    EXPECT_TRUE(std::isnan(y.get({6998})));
-    EXPECT_TRUE(std::isnan(y.get({6997})));
-    double unit = type == f32 ? 0x1p-20 : type == f16 ? 0x1p-10 : 0x1p-7;
-    for (int64_t i = 16; i < 6997; ++i) {
-      double t = x.get({i}), exact = -3 * t * std::erfc(-t * std::sqrt(0.5)) / 2;
-      // In bf16 the smallest factor is about 2^-126, of numbers up to 14, times 3.
-      ASSERT_NEAR(y.get({i}), exact, unit * std::abs(exact) + (type == f32 ? 1e-6 : type == f16 ? 1e-7 : 5e-37)) << t;
+    if (type != bf16)
+      expectSame(kernel, {x, g}, type);
+    for (const char *isa : {"native", "avx2"}) {
+      Tensor y = resultOf(kernel, {x, g}, type, isa);
+      EXPECT_EQ(y.get({6999}), -INFINITY);
+      EXPECT_TRUE(std::isnan(y.get({6998})));
+      EXPECT_TRUE(std::isnan(y.get({6997})));
+      bool isTable = type == bf16 && isa == std::string("native");
+      double unit = type == f32 ? 0x1p-20 : type == f16 ? 0x1p-10 : 0x1p-7;
+      for (int64_t i = 0; i < 6997; ++i) {
+        double t = x.get({i}), exact = -3 * t * std::erfc(-t * std::sqrt(0.5)) / 2;
+        // In bf16 the smallest factor is about 2^-126, of numbers up to 14, times 3; by a table 2^-24, of those up
+        // to 6.
+        double least = type == f32 ? 1e-6 : type == f16 ? 1e-7 : isTable ? 18 * 0x1p-24 : 5e-37;
+        if (i >= 16)
+          ASSERT_NEAR(y.get({i}), exact, unit * std::abs(exact) + least) << t;
+        if (t != 0 || i < 2)
+          ASSERT_EQ(std::signbit(y.get({i})), std::signbit(exact)) << t;
+      }
     }
   }
 }
@@ -116,6 +140,29 @@ TEST(CpuPowers, LostInSums) {
     EXPECT_TRUE(std::isnan(y.get({6998})));
     for (int64_t i = 0; i < 300; ++i)
       ASSERT_NEAR(y.get({100 + i}), std::log2(1 + std::exp2(-2.0 * i)), 0x1p-8) << i;
+  }
+}
+
+TEST(CpuPowers, FromNothingToInfinity) {
+  for (DType type : {f32, f16, bf16}) {
+    Tensor x = samples(type);
+    x.set({6999}, INFINITY);
+    x.set({6998}, -INFINITY);
+    x.set({6997}, NAN);
+    for (int64_t i = 0; i < 300; ++i) // 2^x from -225 to 223.5: subnormal numbers and both ends, in whole registers
+      x.set({100 + i}, static_cast<double>(i - 150) / 2);
+    expectSame(eighth, {x}, type);
+    Tensor y = resultOf(eighth, {x}, type, "native");
+    EXPECT_EQ(y.get({6999}), INFINITY);
+    EXPECT_EQ(y.get({6998}), 0);
+    EXPECT_TRUE(std::isnan(y.get({6997})));
+    for (int64_t i = 0; i < 300; ++i) {
+      double power = 1.5 * static_cast<double>(i - 150), exact = std::exp2(power), got = y.get({100 + i});
+      if (power >= 128)
+        EXPECT_EQ(got, INFINITY) << power;
+      else if (power < 16 || type != f16)
+        EXPECT_NEAR(got, exact, exact * 0x1p-8 + 0x1p-24) << power;
+    }
   }
 }
 
@@ -145,6 +192,25 @@ TEST(CpuPowers, BelowTheLargest) {
   }
 }
 
+// What is too large for a power, or too small, is told from the argument without its bounds.
+TEST(CpuPowers, OfTwo) {
+  for (DType type : {f32, f16, bf16}) {
+    Tensor x = samples(type);
+    x.set({6999}, INFINITY);
+    x.set({6998}, -INFINITY);
+    x.set({6997}, NAN);
+    for (int64_t i = 0; i < 512; ++i)
+      x.set({100 + i}, static_cast<double>(i - 256));
+    expectSame(powers, {x}, type);
+    Tensor y = resultOf(powers, {x}, type, "native");
+    EXPECT_EQ(y.get({6999}), INFINITY);
+    EXPECT_EQ(y.get({6998}), 0);
+    EXPECT_TRUE(std::isnan(y.get({6997})));
+    for (int64_t i = 0; i < 512 && type == f32; ++i)
+      ASSERT_EQ(y.get({100 + i}), static_cast<float>(std::exp2(i - 256))) << i;
+  }
+}
+
 TEST(CpuPowers, SoftSteps) {
   for (DType type : {f16, bf16}) {
     Tensor x = samples(type);
@@ -157,9 +223,92 @@ TEST(CpuPowers, SoftSteps) {
     EXPECT_TRUE(std::isnan(y.get({6997})));
     for (int64_t i = 0; i < 6997; ++i) {
       double t = x.get({i}), exact = 1 / (1 + std::exp(-2 * (t * t * t + 3 * t)));
-      ASSERT_NEAR(y.get({i}), exact, exact * (type == f16 ? 0x1p-10 : 0x1p-7) + (type == f16 ? 1e-7 : 1e-37)) << t;
+      ASSERT_NEAR(y.get({i}), exact, exact * (type == f16 ? 0x1p-10 : 0x1p-7) + 1e-7) << t;
     }
   }
+}
+
+/// e^(-x^2 / 2) over the normal distribution at x, but for a factor: it grows as -x where both vanish. What is divided
+/// by must not be 0 before it leaves the numbers.
+const Kernel millsRatio("mills_ratio(x, y, cols=256)", [](View x, View y, Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  Tile t = x.load({i * cols}, {cols}).to(f32);
+  y.store({i * cols}, (exp(-0.5 * t * t) / (0.5 * (1 + erf(t * 0.7071067811865476)))).to(y.dtype()));
+});
+
+TEST(CpuPowers, Divisors) {
+  Tensor x = Tensor::empty(bf16, {7000});
+  for (int64_t i = 0; i < 7000; ++i)
+    x.set({i}, 3 - static_cast<double>(i) * 0.00175);
+  Tensor y = resultOf(millsRatio, {x}, bf16, "native");
+  for (int64_t i = 0; i < 7000; ++i) {
+    double t = x.get({i}), exact = std::exp(-t * t / 2) / (std::erfc(-t * std::sqrt(0.5)) / 2);
+    ASSERT_NEAR(y.get({i}), exact, exact * 0x1p-7) << t;
+  }
+}
+
+/// The normal distribution's function, twice that of x sqrt(2), and a unit with tanh: what AVX-512 finds in tables.
+const Kernel distributions("distributions(x, half, whole, unit, cols=256)", [](View x, View half, View whole, View unit,
+                                                                               Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  Tile t = x.load({i * cols}, {cols}).to(f32);
+  half.store({i * cols}, (0.5 * (1 + erf(t * 0.7071067811865476))).to(half.dtype()));
+  whole.store({i * cols}, (1 + erf(t)).to(whole.dtype()));
+  unit.store({i * cols}, (0.5 * t * (1 + tanh(0.7978845608028654 * (t + 0.044715 * t * t * t)))).to(unit.dtype()));
+});
+
+TEST(CpuPowers, EveryBf16) {
+  constexpr int64_t count = 0x10000;
+  constexpr double rounding = 0x1.1p-8; // half a unit in the last place, and a sixteenth of that
+  Tensor x = Tensor::empty(bf16, {count}), half = Tensor::zeros(bf16, {count}), whole = Tensor::zeros(bf16, {count}),
+         unit = Tensor::zeros(bf16, {count});
+  for (int64_t i = 0; i < count; ++i)
+    x.set({i}, std::bit_cast<float>(static_cast<uint32_t>(i) << 16));
+  launch(distributions, {x, half, whole, unit});
+  for (int64_t i = 0; i < count; ++i) {
+    double t = x.get({i});
+    if (std::isnan(t)) {
+      ASSERT_TRUE(std::isnan(half.get({i})) && std::isnan(whole.get({i})) && std::isnan(unit.get({i}))) << i;
+      continue;
+    }
+    double cubic = 0.7978845608028654 * (t + 0.044715 * t * t * t);
+    double halfOf = std::erfc(-t * std::sqrt(0.5)) / 2, wholeOf = std::erfc(-t),
+           unitOf = t / (1 + std::exp(-2 * cubic));
+    ASSERT_NEAR(half.get({i}), halfOf, rounding * halfOf + 0x1p-24) << t;
+    ASSERT_NEAR(whole.get({i}), wholeOf, rounding * wholeOf + 0x1p-23) << t;
+    if (std::isinf(t))
+      ASSERT_TRUE(t > 0 ? unit.get({i}) == t : std::isnan(unit.get({i})));
+    else
+      ASSERT_NEAR(unit.get({i}), unitOf, rounding * std::abs(unitOf) + 6 * 0x1p-24) << t;
+  }
+}
+
+/// A gate and what it leaves: a sigmoid that is one function, of x and of what x is multiplied by.
+const Kernel gates("gates(x, y, cols=256)", [](View x, View y, Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  Tile t = x.load({i * cols}, {cols}).to(f32);
+  y.store({i * cols}, (sigmoid(t) * sigmoid(-0.5 * t)).to(y.dtype()));
+});
+
+TEST(CpuPowers, EverySigmoid) {
+  constexpr int64_t count = 0x10000;
+  for (DType type : {bf16, f16})
+    for (const char *isa : {"native", "avx2"}) {
+      Tensor x = Tensor::empty(type, {count}), y = Tensor::zeros(type, {count});
+      for (int64_t i = 0; i < count; ++i)
+        x.set({i}, std::bit_cast<float>(static_cast<uint32_t>(i) << 16)); // those of f16 that bf16 has, too
+      LaunchOptions options;
+      options.compile.isa = isa;
+      launch(gates, {x, y}, options);
+      double rounding = type == bf16 ? 0x1.1p-8 : 0x1.2p-11, least = type == bf16 ? 0x1p-134 : 0x1p-25;
+      for (int64_t i = 0; i < count; ++i) {
+        double t = x.get({i}), exact = 1 / (1 + std::exp(-t)) / (1 + std::exp(0.5 * t));
+        if (std::isnan(t))
+          ASSERT_TRUE(std::isnan(y.get({i}))) << i;
+        else
+          ASSERT_NEAR(y.get({i}), exact, rounding * exact + least) << t << " " << isa;
+      }
+    }
 }
 
 } // namespace

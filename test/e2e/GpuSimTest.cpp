@@ -304,7 +304,7 @@ protected:
 
 TEST_F(GpuRefusals, ImpossibleShapesOfBlocks) {
   for (int warps : {-1, 3, 33, 64})
-    expectRefused(onSim(warps), {"1, 2, 4, 8, 16 or 32 warps, not " + std::to_string(warps)});
+    expectRefused(onSim(warps), {"1, 2, 4, 8, 12, 16 or 32 warps, not " + std::to_string(warps)});
   for (int cluster : {-2, 3, 32})
     expectRefused(onSim(0, cluster), {"1, 2, 4, 8 or 16 blocks, not " + std::to_string(cluster)});
   for (int stages : {-1, 17})

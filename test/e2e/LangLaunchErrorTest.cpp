@@ -39,7 +39,9 @@ private:
 TEST_P(RefusedLaunches, Arguments) {
   Refusal refusal(*this, options());
   Tensor x = counting(f32, {8}), y = refusal.y();
-  refusal.expect(scale, {x, y, 2.0}, {"kernel scale(x, y, factor, shift, width)", "takes 4 run-time arguments, not 3"});
+  refusal.expect(
+      scale, {x, y, 2.0},
+      {"kernel scale(x, y, factor, shift, width)", "takes 4 run-time arguments, not 3: x, y, factor, shift"});
   refusal.expect(scale, {x, y, 2.0, 0, 4}, {"takes 4 run-time arguments, not 5"});
   refusal.expect(scale, {}, {"not 0"});
   refusal.expect(scale, {x, 3, 2.0, 0}, {"argument 'y' of kernel scale must be a tensor"});

@@ -116,6 +116,30 @@ TEST_P(Reductions, ProdAnyAll) {
   }
 }
 
+// One NaN, wherever in its row, in whole steps of a loop or in what they leave.
+TEST_P(Reductions, ExtremesWithOneNaN) {
+  constexpr int64_t rows = 32;
+  for (int64_t cols : {96, 128, 140}) {
+    Tensor x = Tensor::empty(f32, {1, rows * cols});
+    for (int64_t i = 0; i < rows * cols; ++i)
+      x.set({0, i}, static_cast<double>(i * 37 % 101) - 50);
+    auto place = [&](int64_t i) { return i * cols + (cols - 1 - i * 29 % cols); };
+    for (int64_t i = 1; i < rows; ++i)
+      x.set({0, place(i)}, NAN);
+    x.set({0, 77}, -INFINITY);
+    x.set({0, 5}, 1000);
+    Tensor y = compute(GetParam(), x, f32, 2, rows, [=](const std::vector<Tile> &in) -> std::vector<Tile> {
+      Tile t = reshape(in[0], {rows, cols});
+      return {max(t, 1), min(t, 1)};
+    });
+    EXPECT_EQ(y.get({0, 0}), 1000) << cols;
+    EXPECT_EQ(y.get({1, 0}), -INFINITY) << cols;
+    for (int64_t i = 1; i < rows; ++i)
+      for (int64_t k : {0, 1})
+        EXPECT_TRUE(std::isnan(y.get({k, i}))) << cols << " columns, row " << i;
+  }
+}
+
 TEST_P(Reductions, ExtremesTiesAndNaN) {
   for (DType type : {f64, f32, f16, bf16}) {
     std::vector<std::vector<double>> rows = {

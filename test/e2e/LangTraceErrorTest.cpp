@@ -50,9 +50,9 @@ TEST(TraceErrors, ShapeMismatch) {
   expectMistake([](View x, View, View) { HERE; reshape(x.load({0}, {4}), {3, 2}); },
                 {"shape mismatch", "[4]", "4 elements", "[3, 2]"});
   expectMistake([](View x, View, View m) { HERE; dot(m.load({0, 0}, {2, 3}), m.load({0, 0}, {4, 2})); },
-                {"shape mismatch", "dot", "[2, 3]", "[4, 2]", "M x K"});
+                {"shape mismatch", "dot of [2, 3] and [4, 2]; it takes M x K and K x N"});
   expectMistake([](View x, View, View m) { HERE; dot(x.load({0}, {2}), m.load({0, 0}, {4, 2})); },
-                {"dot takes matrices", "[2]"});
+                {"shape mismatch", "dot of [2] and [4, 2]"});
   expectMistake([](View x, View, View) { HERE; concat({x.load({0}, {2}), reshape(x.load({0}, {2}), {1, 2})}, 0); },
                 {"shape mismatch", "concat()", "[2]", "[1, 2]"});
 }
@@ -446,6 +446,7 @@ TEST(TraceErrors, Signatures) {
   refused("(x, y, n)", {"does not begin with a name"});
   refused("2name(x, y, n)", {"does not begin with a name"});
   refused("name(x, y)", {"names 2 parameters and the lambda has 3"});
+  refused("name(x)", {"names 1 parameter and the lambda has 3"});
   refused("name(x, y, n, m)", {"names more parameters than the lambda has (3)"});
   refused("name(x, x, n)", {"names 'x' twice"});
   refused("name(x, , n)", {"has a parameter without a name"});

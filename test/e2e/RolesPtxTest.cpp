@@ -53,6 +53,24 @@ TEST(RolesPtx, MoreAccumulatorsOfOneDot) {
   EXPECT_EQ(count(textOf({"gated_mlp", {512, 512, 256}, tile}, "ptx", options), "wgmma.mma_async"), 0u);
 }
 
+/// 160 registers a thread, of which a plain product may have 128 for its accumulators; instructions are no wider than
+/// what fits the 128 that all threads begin with.
+TEST(RolesPtx, ThreeWarpgroups) {
+  for (const Large &large : {Large{"matmul", {512, 512, 256}, {{"bm", 192}, {"bn", 256}, {"bk", 64}}},
+                             Large{"matmul_bias_gelu", {512, 512, 256}, {{"bm", 192}, {"bn", 192}, {"bk", 64}}},
+                             Large{"gated_mlp", {512, 512, 256}, {{"bm", 192}, {"bn", 96}, {"bk", 64}}},
+                             Large{"gated_mlp", {512, 512, 256}, {{"bm", 192}, {"bn", 128}, {"bk", 64}}},
+                             Large{"grouped_matmul", {3, 300, 512, 256}, {{"bm", 192}, {"bn", 128}, {"bk", 64}}},
+                             Large{"attention", {1, 2, 2, 512, 128}, {{"bm", 192}, {"bn", 64}}}}) {
+    SCOPED_TRACE(large.kernel);
+    std::string text = textOf(large, "ptx", {}, 12);
+    EXPECT_EQ(count(text, ".reqntid 512"), 1u);
+    EXPECT_EQ(count(text, "setmaxnreg.inc.sync.aligned.u32 160"), 1u);
+    EXPECT_EQ(count(text, "m64n256"), 0u);
+    expectAssembles(text);
+  }
+}
+
 TEST(RolesPtx, LargeTilesAssemble) {
   for (const Large &large : larges)
     for (int stages : {0, 3}) {

@@ -215,6 +215,38 @@ TEST(WarpgroupSim, WhatIsSharedMayDependOnNumbers) {
   }
 }
 
+/// Triangular weights: how long the loop is depends on one axis of the grid, whichever that is, and along the other one
+/// blocks share what they read.
+TEST(WarpgroupSim, LoopsThatAreLongerAlongOneAxis) {
+  Kernel triangular("triangular(a, u, c, turned)", [](View a, View u, View c, Param turned) {
+    promise_no_overlap();
+    Index rows = cdiv(c.size(0), 128), columns = cdiv(c.size(1), 128);
+    auto [first, second] = turned ? grid(columns, rows) : grid(rows, columns);
+    Index i = turned ? second : first, j = turned ? first : second;
+    Tile sum = zeros(f32, {128, 128});
+    for (Index k : range(0, (j + 1) * 128, 64))
+      sum = dot(a.load({i * 128, k}, {128, 64}), u.load({k, j * 128}, {64, 128}), sum);
+    c.store({i * 128, j * 128}, sum);
+  });
+  Tensor a = zoo::randomTensor(bf16, {264, 200}, 1, -1, 1);
+  Tensor u = zoo::randomTensor(bf16, {200, 200}, 2, -1, 1).transpose({1, 0});
+  Tensor c = Tensor::zeros(f32, {264, 200}), expected = Tensor::zeros(f32, {264, 200});
+  for (int64_t turned : {0, 1}) {
+    LaunchOptions alone = onSim({{"turned", turned}}), shared = alone;
+    shared.compile.cluster = 2;
+    expectParts(remarksOf(triangular, {a, u, c}, shared), {"each of 2 blocks a part for all"});
+    launch(triangular, {a, u, expected}, alone);
+    for (int seed : {0, 1}) {
+      SimulatorSeed set(seed);
+      c.fillBytes(0xff);
+      launch(triangular, {a, u, c}, shared);
+      for (int64_t row = 0; row < c.size(0); ++row)
+        for (int64_t column = 0; column < c.size(1); ++column)
+          ASSERT_EQ(c.get({row, column}), expected.get({row, column})) << row << ", " << column;
+    }
+  }
+}
+
 /// Registers that move where two blocks divide them: the simulator gives no thread more than there are.
 TEST(WarpgroupSim, RegistersForTwoBlocks) {
   const zoo::Entry &attention = zoo::find("attention");

@@ -269,6 +269,8 @@ TEST(CpuTiles, AreAsLargeAsTheCacheAndEnoughForTheThreads) {
   EXPECT_LT(zoo::attentionCpuTiles(2048, 2048, 64, f32, false, 16, 1)["bn"],
             zoo::attentionCpuTiles(2048, 2048, 64, bf16, false, 16, 1)["bn"])
       << "as many bytes";
+  for (int64_t dim : {64, 128})
+    EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, dim, f32, false, 16, 1)["bm"], 32768 / dim) << "as many bytes";
   EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, 64, bf16, true, 16, 1)["by_head"], 1);
   EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, 64, bf16, true, 16, 16)["by_head"], 0)
       << "long blocks of all heads first";

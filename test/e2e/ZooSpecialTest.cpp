@@ -365,6 +365,22 @@ TEST(ZooVariants, KindsOfAttention) {
       expectRight(zoo::attentionProblem(shape, dtype, 5), zoo::attention);
 }
 
+TEST(ZooVariants, AttentionWithScaledQueries) {
+  for (bool causal : {false, true})
+    for (DType dtype : {f32, f64}) {
+      Problem problem = zoo::attentionProblem({1, 2, 1, 150, 150, 24, causal}, dtype, 5);
+      for (int threads : {1, 4}) {
+        Params tiles = problem.cpuParams(threads);
+        EXPECT_EQ(tiles["scaled"], 1);
+        expectRight(problem, zoo::attention, tiles);
+      }
+    }
+  Problem halves = zoo::attentionProblem({1, 1, 1, 20, 20, 16, false}, bf16, 5);
+  EXPECT_EQ(halves.cpuParams(1)["scaled"], 0);
+  EXPECT_NE(errorOf(halves, zoo::attention, {{"scaled", 1}}, Target::cpu).find("can be scaled ahead"),
+            std::string::npos);
+}
+
 // The memory that a program instance needs is that of its tiles: the code for 131072 keys is the code for 4096, scratch
 // and all, and there is no workspace.
 TEST(ZooVariants, AttentionOverVeryManyKeys) {

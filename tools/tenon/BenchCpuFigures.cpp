@@ -26,9 +26,9 @@ bool isCopy(const std::string &peer) { return peer == "copy" || peer == "host_co
 bool isYardstick(const std::string &peer) { return isCopy(peer) || peer == "host_read"; }
 
 /// Memory to copy from and to, or to read: so many pairs that they exceed twice the last-level cache.
-class CopyMemory {
+class ColdMemory {
 public:
-  explicit CopyMemory(size_t bytes) : bytes_(std::max<size_t>(bytes, 64)) {
+  explicit ColdMemory(size_t bytes) : bytes_(std::max<size_t>(bytes, 64)) {
     size_t cache = thisMachine().lastLevelCacheBytes();
     size_t pairs = bytes_ > cache ? 1 : cache / bytes_ + 2;
     for (size_t i = 0; i < pairs; ++i) {
@@ -105,7 +105,7 @@ const Peak &Roofs::peakFor(DType dtype) const {
 Roofs measureRoofs(int threads) {
   Roofs roofs;
   roofs.peaks = measurePeaks(threads);
-  CopyMemory memory(std::max<size_t>(size_t(128) << 20, 2 * thisMachine().lastLevelCacheBytes()));
+  ColdMemory memory(std::max<size_t>(size_t(128) << 20, 2 * thisMachine().lastLevelCacheBytes()));
   HostCopy copy(memory.places(), memory.bytes(), threads);
   double fastest = 0;
   for (int attempt = 0; attempt < 5; ++attempt) {
@@ -143,23 +143,23 @@ PeerFigures measurePeer(CpuFigures &figures, Bursts &ours, const std::function<d
   return {"measured", "", pairs.theirsEstimate(), pairs.ratio(), pairs.ours.size()};
 }
 
-void measureOwnCopy(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &options) {
-  CopyMemory memory(static_cast<size_t>(figures.bytes / 2)); // read once, written once
-  HostCopy copy(memory.places(), memory.bytes(), figures.threads);
-  Bursts theirs([&] { copy(); }, options.burstSeconds);
+/// A yardstick of ours, which says in what way it was the fastest, as if it were a peer.
+template <class Yardstick>
+void measureYardstick(const char *name, Yardstick yardstick, CpuFigures &figures, Bursts &ours,
+                      const CpuFigureOptions &options) {
+  Bursts theirs([&] { yardstick(); }, options.burstSeconds);
   PeerFigures peer = measurePeer(figures, ours, [&] { return theirs(); }, options);
-  peer.detail = copy.way();
-  figures.peers["host_copy"] = peer;
+  peer.detail = yardstick.way();
+  figures.peers[name] = peer;
 }
 
-/// Beside the copy, what reading as many bytes takes, for a kernel that writes hardly any.
-void measureOwnRead(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &options) {
-  CopyMemory memory(static_cast<size_t>(figures.bytes / 2));
-  HostRead read(memory.wholes(), 2 * memory.bytes(), figures.threads);
-  Bursts theirs([&] { read(); }, options.burstSeconds);
-  PeerFigures peer = measurePeer(figures, ours, [&] { return theirs(); }, options);
-  peer.detail = read.way();
-  figures.peers["host_read"] = peer;
+/// A copy of as many bytes as the kernel reads and writes and, for one that writes hardly any, reading as many.
+void measureYardsticks(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &options) {
+  ColdMemory memory(static_cast<size_t>(figures.bytes / 2)); // read once, written once
+  measureYardstick("host_copy", HostCopy(memory.places(), memory.bytes(), figures.threads), figures, ours, options);
+  if (figures.readsOnly())
+    measureYardstick("host_read", HostRead(memory.wholes(), 2 * memory.bytes(), figures.threads), figures, ours,
+                     options);
 }
 
 void measurePeers(CpuFigures &figures, Bursts &ours, const CpuFigureOptions &options, const CpuStage &stage) {
@@ -232,11 +232,8 @@ CpuFigures findCpuFigures(const CpuCase &one, int threads, const Roofs &roofs, c
     figures.cold = rotation.cold();
     Bursts ours([&] { launch(*one.kernel, rotation.next(), launchOptions); }, options.burstSeconds);
     figures.calls = ours.calls();
-    if (one.copyGoal > 0) {
-      measureOwnCopy(figures, ours, options);
-      if (figures.readsOnly())
-        measureOwnRead(figures, ours, options);
-    }
+    if (one.copyGoal > 0)
+      measureYardsticks(figures, ours, options);
     measurePeers(figures, ours, options, stage);
     while (figures.bursts.size() < static_cast<size_t>(options.minPairs))
       figures.bursts.push_back(ours());

@@ -28,7 +28,8 @@ CpuPeers::CpuPeers(std::string script, std::string python)
     : script_(script.empty() ? findPeerScript("cpu_peers.py") : std::move(script)),
       python_(python.empty() ? findPython() : std::move(python)) {
   if (python_.empty())
-    whyNone_ = "there is no virtual environment with PyTorch beside the program: `make peers` makes one";
+    whyNone_ = "there is no virtual environment with PyTorch beside the program: `make peers` makes one in the "
+               "build folder, and --peer-python names another";
 }
 
 void CpuPeers::start(int threads) {

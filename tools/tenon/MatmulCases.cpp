@@ -21,92 +21,6 @@ namespace {
 
 using Work = MatmulCase::Work;
 
-constexpr double multiprocessors = 132; ///< of an H200, for the order of the tilings only
-
-//===--- Tilings --------------------------------------------------------------------------------------------------===//
-
-Tiling tile(int64_t bm, int64_t bn, int64_t bk, int warps, int stages = 0, int cluster = 0) {
-  return {{{"bm", bm}, {"bn", bn}, {"bk", bk}}, warps, cluster, stages};
-}
-
-/// Two warpgroups that take tiles in turns.
-Tiling inTurns(int64_t bm, int64_t bn, int64_t bk, int stages = 0) {
-  Tiling tiling = tile(bm, bn, bk, 8, stages);
-  tiling.pingPong = 1;
-  return tiling;
-}
-
-std::vector<Tiling> tilingsOf(const MatmulCase &one, const model::Ceilings &ceilings) {
-  int64_t bk = sizeOf(one.dtype) == 1 ? 128 : 64; // 128 bytes: what a swizzled row of shared memory holds
-  std::vector<Tiling> tilings;
-  if (one.work == Work::gated) // two accumulators
-    tilings = {tile(128, 128, bk, 8), tile(128, 128, bk, 8, 3), tile(128, 128, bk, 8, 0, 2), tile(256, 64, bk, 8),
-               tile(64, 128, bk, 4),  tile(64, 64, bk, 4),      inTurns(128, 96, bk, 4),     inTurns(128, 80, bk, 5)};
-  else if (one.work == Work::biasGelu) // not 256 x 128, which the model takes for as good and is 7 % slower
-    tilings = {inTurns(128, 176, bk), tile(256, 160, bk, 8, 3), tile(128, 256, bk, 8), tile(128, 256, bk, 8, 3)};
-  else if (sizeOf(one.dtype) == 1) // sums of a tile of K are kept beside the accumulators
-    tilings = {tile(128, 128, bk, 8), tile(128, 64, bk, 4),  tile(64, 128, bk, 4),  tile(64, 64, bk, 4),
-               tile(256, 64, bk, 8),  tile(128, 96, bk, 8),  tile(128, 160, bk, 8), tile(128, 176, bk, 8),
-               tile(128, 192, bk, 8), tile(128, 256, bk, 8), tile(128, 256, bk, 8, 3)};
-  else if (one.m <= 64)
-    tilings = {tile(64, 64, bk, 4),     tile(64, 32, bk, 4),          tile(64, 128, bk, 4),
-               tile(64, 64, 2 * bk, 4), tile(64, 32, 2 * bk, 4),      tile(32, 64, 2 * bk, 4),
-               tile(32, 32, 2 * bk, 4), tile(16, 64, 2 * bk, 4),      tile(16, 64, 2 * bk, 4, 0, 2),
-               tile(8, 64, 2 * bk, 4),  tile(8, 64, 2 * bk, 4, 0, 2), tile(16, 128, bk, 4),
-               tile(64, 64, bk, 4, 6),  tile(8, 64, 4 * bk, 4)};
-  else if (one.k * static_cast<int64_t>(sizeOf(one.dtype)) % 16) // rows that threads load, through their registers
-    tilings = {tile(128, 160, bk, 8), tile(128, 256, bk / 2, 8), tile(256, 128, bk / 2, 8), tile(128, 192, bk / 2, 8),
-               tile(128, 128, bk, 8)};
-  else
-    tilings = {tile(128, 256, bk, 8),       tile(128, 128, bk, 8),       tile(128, 128, bk, 4),
-               tile(256, 128, bk, 8),       tile(64, 256, bk, 4),        tile(128, 224, bk, 8),
-               tile(128, 192, bk, 8),       tile(128, 160, bk, 8),       tile(128, 112, bk, 8),
-               tile(128, 64, bk, 4),        tile(64, 128, bk, 4),        tile(64, 64, bk, 4),
-               tile(64, 64, 2 * bk, 4),     tile(128, 256, bk, 8, 3),    tile(128, 256, bk, 8, 4),
-               tile(128, 128, bk, 8, 4),    tile(128, 256, bk / 2, 8),   tile(128, 256, bk, 8, 0, 2),
-               tile(128, 192, bk, 8, 0, 2), tile(256, 128, bk, 8, 0, 2), tile(128, 200, bk, 8, 0, 8),
-               tile(128, 200, bk, 8, 0, 4)};
-  // Not where each tile's place is found in memory: that is on the way of the loads, and smaller tiles are more.
-  if (one.work == Work::product && one.m > 128 && bk == 64 && one.k % 8 == 0)
-    for (const Tiling &turns : {inTurns(128, 192, bk), inTurns(128, 176, bk), inTurns(128, 160, bk),
-                                inTurns(128, 128, bk), inTurns(64, 256, bk)})
-      tilings.push_back(turns);
-  if (one.m > 64 && one.m <= 128)
-    for (const Tiling &flat : {tile(64, 128, bk, 4, 0, 2), tile(64, 64, 2 * bk, 4, 0, 2)})
-      tilings.push_back(flat);
-  if (one.work == Work::grouped) {
-    tilings.push_back(tile(128, 256, bk, 8, 3, 2));
-    for (Tiling &tiling : tilings)
-      tiling.params["pair"] = std::max(tiling.cluster, 1);
-  }
-  // The fastest by the tuner's model first: it is the default.
-  std::vector<std::pair<double, Tiling>> order;
-  for (Tiling &tiling : tilings) {
-    int64_t bn = tiling.params.at("bn");
-    // Boxes and registers of what is no power of two; sums of f8 are what counts beside.
-    bool isLarge = tiling.pingPong || tiling.params.at("bm") > 128; // for its warpgroups: that makes up for it
-    double partlyFilled = bn & (bn - 1) && sizeOf(one.dtype) > 1 && !isLarge ? 1.05 : 1;
-    // Three slots are enough where many steps follow each other; the first ones are there sooner with more, also behind
-    // an epilogue that computes.
-    auto volume = static_cast<double>(tiling.params.at("bm") * bn * tiling.params.at("bk"));
-    constexpr double many = 512; // of a block
-    bool follows = !tiling.pingPong && one.work != Work::biasGelu && one.flops() / 2 > many * multiprocessors * volume;
-    double depth = follows == (tiling.stages == 3) ? 1 : 1.01;
-    // The model counts sigmoid and GELU as they are written, not the five and thirteen instructions that are made of
-    // them, and in turns most of those are hidden.
-    double hidden = (one.work == Work::gated || one.work == Work::biasGelu) && tiling.pingPong ? 0.94 : 1;
-    // A cluster's blocks run in step, where others drift apart and read each line for themselves.
-    double inStep = one.work == Work::grouped && tiling.cluster == 2 ? 0.95 : 1;
-    order.emplace_back(predictedSeconds(one, tiling, ceilings) * partlyFilled * depth * hidden * inStep,
-                       std::move(tiling));
-  }
-  std::stable_sort(order.begin(), order.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
-  tilings.clear();
-  for (auto &[seconds, tiling] : order)
-    tilings.push_back(std::move(tiling));
-  return tilings;
-}
-
 //===--- Cases ----------------------------------------------------------------------------------------------------===//
 
 constexpr std::array<int64_t, 3> modelShapes[] = {
@@ -270,7 +184,7 @@ std::vector<MatmulCase> matmulCases(bool quick, int device) {
   }
   model::Ceilings ceilings = withClusters(*model::gpuDatasheet("NVIDIA H200"), device);
   for (MatmulCase &one : cases)
-    one.tilings = tilingsOf(one, ceilings);
+    one.tilings = bestTilings(one, ceilings);
   return cases;
 }
 

@@ -25,7 +25,7 @@ struct MatmulCase {
   DType dtype = bf16;
   int64_t m = 0, n = 0, k = 0;
   std::vector<int64_t> experts; ///< rows of each; they are m together
-  std::vector<Tiling> tilings;  ///< the first one is the default, --sweep tries all
+  std::vector<Tiling> tilings;  ///< the tuner's model's best: the first one is the default, --sweep tries all
   std::vector<MatmulPeer> peers;
 
   std::string name() const; ///< "bf16,skinny 16x8192x8192", "grouped 64 experts 66712x7168x2048"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "MatmulOrder.h"
 
-#include "tenon/jit/Count.h"
 #include "tenon/kernels/Problems.h"
-#include "tenon/model/GpuCost.h"
+#include "tenon/kernels/Spaces.h"
+#include "tenon/tune/Ranker.h"
 
 #include <algorithm>
 
@@ -13,54 +13,62 @@ namespace {
 using Work = MatmulCase::Work;
 
 /// Tensors of the case's sizes that nobody writes to: memory that is never touched is never there.
-Arguments shapesOf(const MatmulCase &one, int64_t rows) {
+Arguments shapesOf(const MatmulCase &one) {
   DType out = zoo::productType(one.dtype);
-  Tensor a = Tensor::empty(one.dtype, {rows, one.k}), c = Tensor::empty(out, {rows, one.n});
+  Tensor a = Tensor::empty(one.dtype, {one.m, one.k}), c = Tensor::empty(out, {one.m, one.n});
+  if (one.work == Work::grouped) {
+    auto experts = static_cast<int64_t>(one.experts.size());
+    return {a, Tensor::empty(one.dtype, {experts, one.n, one.k}).transpose({0, 2, 1}),
+            Tensor::empty(i32, {experts + 1}), c};
+  }
   Tensor b = Tensor::empty(one.dtype, {one.n, one.k}).transpose({1, 0});
   if (one.work == Work::gated)
     return {a, b, b, c};
   return {a, b, Tensor::empty(out, {one.work == Work::biasGelu ? one.n : 0}), c};
 }
 
-/// The bench orders short lists of tilings, with weights of its own for widths and slots (MatmulCases.cpp); these are the
-/// factors that its records were taken with. The tuner's, for whole spaces, are those of GpuCost.h.
-model::GpuFactors factorsOfTheLists() {
-  model::GpuFactors factors;
-  factors.load = 95e9;
-  factors.latency = 0.7e-6;
-  factors.lag = factors.narrow = factors.gather = factors.coupled = 0;
-  factors.uneven = factors.slices = 1;
-  factors.straddling = factors.byThreads = 1.9;
-  factors.sharing = 6e-6;
-  return factors;
+Space spaceOf(const MatmulCase &one, const Arguments &arguments) {
+  Problem problem;
+  problem.arguments = arguments;
+  auto space = one.work == Work::gated     ? zoo::gatedMlpSpace
+               : one.work == Work::grouped ? zoo::groupedMatmulSpace
+                                           : zoo::matmulSpace;
+  return space(problem, Target::sim);
+}
+
+Tiling tilingOf(const Space &space, const Configuration &configuration) {
+  Tiling tiling;
+  for (const Space::Dimension &dimension : space.dimensions())
+    if (!dimension.isOption)
+      tiling.params[dimension.name] = configuration[dimension.name];
+  auto option = [&](const char *name, int64_t none) { // what is as without it goes without saying
+    int64_t value = configuration.get(name, none);
+    return value == none ? 0 : static_cast<int>(value);
+  };
+  tiling.warps = option("warps", 0);
+  tiling.cluster = option("cluster", 1);
+  tiling.stages = option("stages", 0);
+  tiling.split = option("split", 1);
+  tiling.pingPong = option("pingpong", 0);
+  return tiling;
 }
 
 } // namespace
 
-double predictedSeconds(const MatmulCase &one, const Tiling &tiling, const model::Ceilings &ceilings) {
-  // Experts begin with tiles of their own: as many rows as these have, in one product.
-  int64_t rows = one.m;
-  if (!one.experts.empty()) {
-    int64_t bm = tiling.params.at("bm");
-    rows = 0;
-    for (int64_t count : one.experts)
-      rows += (count + bm - 1) / bm * bm;
-  }
-  const Kernel &kernel = one.work == Work::grouped ? zoo::matmul : one.kernel();
-  LaunchOptions options = one.launchOptions(tiling);
-  for (const char *ofExperts : {"search", "pair"})
-    options.params.erase(ofExperts);
-  options.target = Target::sim;   // nothing runs, and no device is asked
-  Arguments arguments = shapesOf(one, rows);
-  model::Counts counts =
-      jit::countPlan(kernel, arguments, options).count(jit::argumentWords(kernel, arguments, options));
-  model::GpuShape shape;
-  shape.warps = options.compile.warps;
-  shape.cluster = std::max(options.compile.cluster, 1);
-  shape.stages = options.compile.stages;
-  shape.split = std::max(options.compile.split, 1);
-  shape.pingPong = options.compile.pingPong;
-  return model::gpuCost(counts, ceilings, shape, factorsOfTheLists()).seconds;
+std::vector<Tiling> bestTilings(const MatmulCase &one, const model::Ceilings &ceilings, size_t most) {
+  Arguments arguments = shapesOf(one);
+  Space space = spaceOf(one, arguments);
+  LaunchOptions options = one.launchOptions({});
+  options.target = Target::sim; // nothing runs, and no device is asked
+  auto ranker = modelRanker(one.kernel(), space, arguments, options, ceilings);
+  std::vector<std::pair<double, Configuration>> order;
+  for (const Configuration &configuration : space.configurations(limitsOf(options)))
+    order.emplace_back(ranker->predict(configuration).seconds, configuration);
+  std::stable_sort(order.begin(), order.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+  std::vector<Tiling> tilings;
+  for (size_t i = 0; i < std::min(most, order.size()); ++i)
+    tilings.push_back(tilingOf(space, order[i].second));
+  return tilings;
 }
 
 } // namespace tenon::tool

@@ -7,7 +7,7 @@
 
 namespace tenon::tool {
 
-/// How long a case should take with a tiling, by the model that the tuner chooses by (model/GpuCost.h).
-double predictedSeconds(const MatmulCase &one, const Tiling &tiling, const model::Ceilings &ceilings);
+/// The best tilings of the tuner's space for the case by the tuner's model, the first of which is what it would choose.
+std::vector<Tiling> bestTilings(const MatmulCase &one, const model::Ceilings &ceilings, size_t most = 24);
 
 } // namespace tenon::tool

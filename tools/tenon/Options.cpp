@@ -141,7 +141,7 @@ void addGpuOptions(CLI::App &app, Request &request) {
         ->capture_default_str()
         ->type_name("N");
   };
-  add("--warps", request.warps, 32, "GPU: warps of a block, a power of two; 0: chosen");
+  add("--warps", request.warps, 32, "GPU: warps of a block, a power of two or 12; 0: chosen");
   add("--cluster", request.cluster, 16, "GPU: blocks that share a program instance, a power of two; 0: chosen");
   add("--stages", request.stages, 16, "GPU: slots of asynchronous loads in loops around a dot; 0: chosen, 1: none");
   add("--split", request.split, 256, "GPU: program instances that share a loop which only adds up; 0 and 1: none do");

@@ -61,7 +61,8 @@ Command addRoofline(CLI::App &app) {
       ->check(CLI::Range(0, 1024).description(""))
       ->capture_default_str()
       ->type_name("N");
-  command->add_option("--warps", request->warps, "GPU: warps of a block, a power of two; 0: chosen")->type_name("N");
+  command->add_option("--warps", request->warps, "GPU: warps of a block, a power of two or 12; 0: chosen")
+      ->type_name("N");
   command->add_option("--cluster", request->cluster, "GPU: blocks that share a program instance; 0: chosen")
       ->type_name("N");
   command->add_option("--stages", request->stages, "GPU: slots of asynchronous loads in loops around a dot; 0: chosen")

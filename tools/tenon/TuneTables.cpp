@@ -144,6 +144,8 @@ int measureTable(const TuneRequest &request) {
   if (options.launch.target == Target::cpu)
     cpuCeilings({false, options.launch.threads, ""}); // measured, unless they are known
   wanted.ceilings = knownCeilings(options.launch);
+  if (isDevice)
+    wanted.ceilings = withClusters(std::move(wanted.ceilings), options.launch.compile.device);
   wanted.threads = request.threads;
   wanted.rounds = 0;
   wanted.of = all;
@@ -195,8 +197,8 @@ int measureTable(const TuneRequest &request) {
           row->outcome.seconds = medianOf(times[configuration]);
         }
         progress.advance();
+        save(); // whatever happens next
       }
-      save();
     }
     if (!isOver() || table.rounds > round)
       table.rounds = std::max(table.rounds, round + 1);

@@ -144,7 +144,8 @@ template <> struct ExponentialLimits<double> {
   static constexpr double expm1Lowest = -40, tanhIsOne = 20, erfIsOne = 6;
 };
 
-/// `power`, and 0 where x is below `lowest`: whatever the power is there, a processor with masks does not compute it.
+/// `power`, and 0 where x is below `lowest`: whatever the power is there, a processor with masks does not compute it. x
+/// is best the argument without its upper bound, of which such a processor has no need either (ScalePowers.cpp).
 template <class T, class A> Value<A, T> zeroBelow(A &a, Value<A, T> x, T lowest, Value<A, T> power) {
   return a.select(a.lessThan(x, a.constant(lowest)), a.constant(T(0)), power);
 }
@@ -183,9 +184,8 @@ template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x, PowerUse use = 
   using Limits = detail::ExponentialLimits<T>;
   if (use.isLost)
     x = clampBelow<T>(a, x, Limits::expLost);
-  if (!use.isNonPositive)
-    x = clampAbove<T>(a, x, Limits::expHighest);
-  detail::ExpReduction<T, A> e(a, x, 2 * Format<T>::bias);
+  Value<A, T> bounded = use.isNonPositive ? x : clampAbove<T>(a, x, Limits::expHighest);
+  detail::ExpReduction<T, A> e(a, bounded, 2 * Format<T>::bias);
   Value<A, T> one = a.constant(T(1));
   Value<A, T> p = a.fma(e.r, a.fma(e.r, detail::expTail(a, e.r), one), one);
   Value<A, T> power = detail::scale<T>(a, p, e.rounded);
@@ -208,10 +208,10 @@ template <class T, class A> Value<A, T> exp2(A &a, Value<A, T> x, PowerUse use =
   using Limits = detail::ExponentialLimits<T>;
   if (use.isLost)
     x = clampBelow<T>(a, x, Limits::exp2Lost);
-  x = clampAbove<T>(a, x, Limits::exp2Highest);
+  Value<A, T> bounded = clampAbove<T>(a, x, Limits::exp2Highest);
   Value<A, T> magic = a.constant(Format<T>::roundMagic + T(2 * Format<T>::bias));
-  Value<A, T> sum = a.add(x, magic);
-  Value<A, T> r = a.sub(x, a.sub(sum, magic));
+  Value<A, T> sum = a.add(bounded, magic);
+  Value<A, T> r = a.sub(bounded, a.sub(sum, magic));
   Value<A, T> power = detail::scale<T>(a, a.fma(r, detail::exp2Slope(a, r), a.constant(T(1))), a.toBits(sum));
   return use.isLost ? power : detail::zeroBelow<T>(a, x, Limits::exp2Lowest, power);
 }

@@ -70,9 +70,9 @@ template <class A> Value<A, float> relaxedExp2(A &a, Value<A, float> x, Grain gr
   using Limits = detail::ExponentialLimits<float>;
   if (use.isLost)
     x = clampBelow<float>(a, x, Limits::exp2Lost);
-  x = clampAbove<float>(a, x, Limits::exp2Highest);
+  Value<A, float> bounded = clampAbove<float>(a, x, Limits::exp2Highest);
   Value<A, float> magic = a.constant(Format<float>::roundMagic + 2 * Format<float>::bias);
-  Value<A, float> sum = a.add(x, magic), r = a.sub(x, a.sub(sum, magic));
+  Value<A, float> sum = a.add(bounded, magic), r = a.sub(bounded, a.sub(sum, magic));
   Value<A, float> power = detail::scale<float>(a, detail::relaxedPower(a, r, grain), a.toBits(sum));
   return use.isLost ? power : detail::zeroBelow<float>(a, x, Limits::exp2Lowest, power);
 }
@@ -107,6 +107,14 @@ Value<A, float> relaxedOnePlusErf(A &a, Value<A, float> x, bool halved = false, 
 template <class A> Value<A, float> relaxedOnePlusTanhOf(A &a, Value<A, float> exponent, bool halved, Grain grain) {
   Value<A, float> power = relaxedExp2(a, exponent, grain, {.isLost = true});
   return a.div(a.constant(halved ? 1.0f : 2.0f), a.add(power, a.constant(1.0f)));
+}
+
+/// The sigmoid as one function, 1 / (1 + 2^t) with t = -log2(e) x: no choice between 1 and e^x, and no magnitude. It is
+/// 2^-32 / (2^-32 + 2^(t - 32)), so that the power is a number wherever the result is one, subnormal ones included.
+template <class A> Value<A, float> relaxedSigmoid(A &a, Value<A, float> x, Grain grain) {
+  Value<A, float> exponent = a.fma(x, a.constant(-Format<float>::log2E), a.constant(-32.0f));
+  Value<A, float> power = relaxedExp2(a, exponent, grain, {.isLost = true}), shift = a.constant(0x1p-32f);
+  return a.div(shift, a.add(power, shift));
 }
 
 /// log2(e) times -2 has the digits of log2(e).

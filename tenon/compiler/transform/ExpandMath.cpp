@@ -8,8 +8,9 @@
 //
 // A walk that replaces ops where they stand: there is nothing to match but the op's name, and no pattern can enable
 // another. Before it, 1 + erf(x) and 1 + tanh(x) become one function each, and so do their halves and the product of x
-// with half of 1 + erf(x); what is marked relaxed (Relaxable.h) is computed in fewer steps. The expansion carries no
-// fast-math flags, whatever the op had: reassociation would undo its rounding steps.
+// with half of 1 + erf(x); what is marked relaxed (Relaxable.h) is computed in fewer steps, and a sigmoid is one
+// function then. The expansion carries no fast-math flags, whatever the op had: reassociation would undo its rounding
+// steps.
 #include "tenon/compiler/transform/ExpandMath.h"
 
 #include "tenon/compiler/dialect/TileDialect.h"
@@ -17,11 +18,12 @@
 #include "tenon/compiler/math/Gelu.h"
 #include "tenon/compiler/math/MlirArithmetic.h"
 #include "tenon/compiler/transform/Cubic.h"
+#include "tenon/compiler/transform/EraseDead.h"
 #include "tenon/compiler/transform/Relaxable.h"
+#include "tenon/compiler/transform/Sigmoid.h"
+#include "tenon/compiler/transform/SumsWithOne.h"
 
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -56,55 +58,14 @@ template <class T> Value expand(ImplicitLocOpBuilder &b, Function function, Valu
   return math::evaluate<T>(arithmetic, function, MlirArithmetic::Value<T>{x}).value;
 }
 
-/// One number, or a known number of them.
-bool hasFixedShape(Type type) {
-  auto shaped = dyn_cast<ShapedType>(type);
-  if (shaped && (!shaped.hasStaticShape() || !isa<VectorType, RankedTensorType>(type)))
-    return false;
-  auto vector = dyn_cast<VectorType>(type);
-  return !vector || !vector.isScalable();
-}
-
-bool isConstant(Value value, double number) { return constantOf(value) == number; }
-
-/// The product by which a value is halved, if that is its only use; null else.
-arith::MulFOp halvingOf(Value value) {
-  if (!value.hasOneUse())
-    return {};
-  auto product = dyn_cast<arith::MulFOp>(*value.user_begin());
-  return product && (isConstant(product.getLhs(), 0.5) || isConstant(product.getRhs(), 0.5)) ? product : nullptr;
-}
-
-/// x and s where the value is s x with a positive constant s, as GELU's argument of erf is; else the value and 1.
-std::pair<Value, float> takeScale(Value value) {
-  if (auto product = value.getDefiningOp<arith::MulFOp>())
-    for (auto [x, other] :
-         {std::pair(product.getLhs(), product.getRhs()), std::pair(product.getRhs(), product.getLhs())})
-      if (std::optional<double> number = constantOf(other); number && *number >= 0x1p-10 && *number <= 0x1p10)
-        return {x, static_cast<float>(*number)};
-  return {value, 1};
-}
-
 math::Grain grainOf(Operation *relaxed) { return relaxed->hasAttr(coarseAttr) ? math::Grain::bf16 : math::Grain::f16; }
 
-/// The operand of the sum that is a function of f32 nothing else wants, where the other one is 1; null else.
-Operation *functionPlusOne(arith::AddFOp sum) {
-  if (!getElementTypeOrSelf(sum.getType()).isF32() || !hasFixedShape(sum.getType()))
-    return nullptr;
-  for (auto [value, other] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())}) {
-    Operation *function = value.getDefiningOp();
-    if (function && isa<::mlir::math::ErfOp, ::mlir::math::TanhOp>(function) && value.hasOneUse() &&
-        isConstant(other, 1))
-      return function;
-  }
-  return nullptr;
-}
-
 /// 1 + erf(x) and 1 + tanh(x) of f32, or half of it.
-Value expandSum(ImplicitLocOpBuilder &b, arith::AddFOp sum, Operation *function, bool halved) {
+Value expandSum(ImplicitLocOpBuilder &b, SumWithOne found) {
+  arith::AddFOp sum = found.sum;
   MlirArithmetic arithmetic(b, sum.getType());
-  MlirArithmetic::Value<float> x{function->getOperand(0)};
-  bool isErf = isa<::mlir::math::ErfOp>(function);
+  MlirArithmetic::Value<float> x{found.function->getOperand(0)};
+  bool isErf = found.isErf(), halved = found.half != nullptr;
   bool relaxed = sum->hasAttr(tile::relaxedAttr);
   if (isErf && !relaxed)
     return math::onePlusErf(arithmetic, x, halved).value;
@@ -130,31 +91,25 @@ Value expandSum(ImplicitLocOpBuilder &b, arith::AddFOp sum, Operation *function,
   return quotient;
 }
 
-bool isHalfOf(Value value, Value x) {
-  auto product = value.getDefiningOp<arith::MulFOp>();
-  return product && ((product.getLhs() == x && isConstant(product.getRhs(), 0.5)) ||
-                     (product.getRhs() == x && isConstant(product.getLhs(), 0.5)));
-}
-
-/// The product of half of 1 + erf(s x) with x, or of the sum with half of x, where nothing else wants the half, or the
-/// sum; null else.
-arith::MulFOp geluOf(arith::AddFOp sum, arith::MulFOp half, Operation *function) {
-  Operation *factor = half ? half.getOperation() : sum.getOperation();
-  if (!factor->hasOneUse() || !isa<::mlir::math::ErfOp>(function))
-    return {};
-  Value x = takeScale(function->getOperand(0)).first;
-  auto product = dyn_cast<arith::MulFOp>(*factor->user_begin());
-  auto isOther = [&](Value value) { return half ? value == x : isHalfOf(value, x); };
-  return product && (isOther(product.getLhs()) || isOther(product.getRhs())) ? product : nullptr;
-}
-
-Value expandGelu(ImplicitLocOpBuilder &b, arith::AddFOp sum, Operation *function) {
-  auto [x, scale] = takeScale(function->getOperand(0));
+Value expandGelu(ImplicitLocOpBuilder &b, arith::AddFOp sum, Value x, float scale) {
   MlirArithmetic arithmetic(b, x.getType());
   MlirArithmetic::Value<float> argument{x};
   if (!sum->hasAttr(tile::relaxedAttr))
     return math::gelu(arithmetic, argument, scale).value;
   return math::relaxedGelu(arithmetic, argument, scale, grainOf(sum)).value;
+}
+
+/// A sigmoid of f32 that need not be exact; null for anything else.
+Value expandSigmoid(ImplicitLocOpBuilder &b, arith::DivFOp quotient) {
+  bool isRelaxed = quotient->hasAttr(tile::relaxedAttr) && getElementTypeOrSelf(quotient.getType()).isF32() &&
+                   hasFixedShape(quotient.getType());
+  Value x = isRelaxed ? sigmoidOf(quotient) : Value();
+  if (!x)
+    return {};
+  MlirArithmetic arithmetic(b, x.getType());
+  Value result = math::relaxedSigmoid(arithmetic, MlirArithmetic::Value<float>{x}, grainOf(quotient)).value;
+  result.getDefiningOp<arith::DivFOp>().setFastmath(quotient.getFastmath());
+  return result;
 }
 
 class ExpandMathPass : public PassWrapper<ExpandMathPass, OperationPass<>> {
@@ -172,24 +127,24 @@ public:
 
   void runOnOperation() final {
     bool changed = false;
+    getOperation()->walk([&](arith::DivFOp quotient) {
+      ImplicitLocOpBuilder b(quotient.getLoc(), quotient);
+      if (Value result = expandSigmoid(b, quotient)) {
+        quotient.replaceAllUsesWith(result);
+        eraseIfDead(quotient);
+        changed = true;
+      }
+    });
     SmallVector<arith::AddFOp> sums;
     getOperation()->walk([&](arith::AddFOp sum) { sums.push_back(sum); });
     for (arith::AddFOp sum : sums) {
-      ImplicitLocOpBuilder b(sum.getLoc(), sum);
-      Operation *function = functionPlusOne(sum);
-      if (!function)
+      std::optional<SumWithOne> found = matchSumWithOne(sum);
+      if (!found)
         continue;
-      arith::MulFOp halving = halvingOf(sum), gelu = geluOf(sum, halving, function);
-      Value result = gelu ? expandGelu(b, sum, function) : expandSum(b, sum, function, halving != nullptr);
-      Operation *replaced = gelu ? gelu.getOperation() : halving ? halving.getOperation() : sum.getOperation();
-      replaced->getResult(0).replaceAllUsesWith(result);
-      SmallVector<Value> operands(sum->getOperands());
-      for (Operation *op : {gelu.getOperation(), halving.getOperation(), sum.getOperation()})
-        if (op)
-          op->erase();
-      for (Value operand : operands)
-        if (Operation *op = operand.getDefiningOp(); op && op->use_empty() && isMemoryEffectFree(op))
-          op->erase();
+      ImplicitLocOpBuilder b(sum.getLoc(), sum);
+      auto [x, scale] = takeScale(found->function->getOperand(0));
+      arith::MulFOp gelu = found->isErf() ? found->productWith(x) : nullptr;
+      found->replaceBy(gelu ? expandGelu(b, sum, x, scale) : expandSum(b, *found), gelu);
       changed = true;
     }
     // Post-order, so that the walk has left an op before it is erased.

@@ -10,9 +10,9 @@
 
 namespace tenon::zoo {
 
-const Kernel attention("attention(q, k, v, out, scale, bm=64, bn=64, dim, causal=0, by_head=0)",
+const Kernel attention("attention(q, k, v, out, scale, bm=64, bn=64, dim, causal=0, by_head=0, scaled=0)",
                        [](View q, View k, View v, View out, Scalar scale, Param bm, Param bn, Param dim, Param causal,
-                          Param by_head) {
+                          Param by_head, Param scaled) {
   Index heads = q.size(1), kvHeads = k.size(1), queries = q.size(2), keys = k.size(2);
   require(q.size(3) <= dim, "the tile must span a head: choose dim at least its size");
   require(heads % kvHeads == 0, "the number of query heads must be a multiple of the number of key heads");
@@ -38,6 +38,10 @@ const Kernel attention("attention(q, k, v, out, scale, bm=64, bn=64, dim, causal
 
   // exp(x) = 2^(x log2(e)): the constant joins the scale, which is applied anyway.
   Tile scale2 = scale * 1.4426950408889634;
+  // Queries are scaled once, scores for every block of keys. (Of a short type they would be rounded to it.)
+  require(!scaled || q.dtype() == compute, "only queries of f32 or f64 can be scaled ahead");
+  if (scaled)
+    query = query * scale2;
   Tile m = full(compute, {bm, 1}, -inf); // running maximum
   Tile l = zeros(compute, {bm, 1});      // running sum
   Tile acc = zeros(compute, {bm, dim});  // running sum of weighted values
@@ -52,7 +56,8 @@ const Kernel attention("attention(q, k, v, out, scale, bm=64, bn=64, dim, causal
     Tile visible = column < keys;
     if (causal)
       visible = visible & (column <= row + ahead);
-    Tile score = where(visible, dot(query, transpose(key)) * scale2, -inf);
+    Tile product = dot(query, transpose(key));
+    Tile score = where(visible, scaled ? product : product * scale2, -inf);
 
     Tile raised = maximum(m, max(score, 1));
     // While nothing was visible, subtract 0 instead: -inf - -inf would be NaN.

@@ -32,7 +32,7 @@ Problem groupedMatmulProblem(const GroupedShape &shape, DType dtype, uint64_t se
                        expertOffsets(shape.rows), Tensor::zeros(dtype, {rows, n})};
   problem.outputs = {3};
   int64_t block = rows <= 64 * experts ? 32 : 64;
-  problem.params = {{"bm", block}, {"bn", block}, {"bk", block}, {"search", expertSearchSteps(experts)}};
+  problem.params = {{"bm", block}, {"bn", block}, {"bk", block}, {"search", expertSearchSteps(experts)}, {"pair", 1}};
   setReferences(problem, dtype, [](auto t, Arguments &a) { groupedMatmulReference<decltype(t)>(a); });
   problem.flops = 2.0 * rows * n * k;
   auto busy = static_cast<double>(std::count_if(shape.rows.begin(), shape.rows.end(), [](int64_t r) { return r > 0; }));

@@ -12,8 +12,13 @@ Space groupedMatmulSpace(const Problem &problem, Target target) {
   const Tensor &a = problem.arguments[0].tensor(), &b = problem.arguments[1].tensor();
   auto bytes = static_cast<int64_t>(sizeOf(a.dtype()));
   int64_t rows = a.size(0) / std::max<int64_t>(b.size(0), 1);
-  return productSpace({std::max<int64_t>(rows, 1), std::max<int64_t>(b.size(2), 1), std::max<int64_t>(a.size(1), 1),
-                       bytes, bytes, /*products=*/1, /*mayShare=*/false});
+  Space space = productSpace({std::max<int64_t>(rows, 1), std::max<int64_t>(b.size(2), 1),
+                              std::max<int64_t>(a.size(1), 1), bytes, bytes, /*products=*/1, /*mayShare=*/false,
+                              /*mayTakeTurns=*/false});
+  space.param("pair", {1, 2, 4});
+  space.require("a cluster of others than neighbours",
+                [](const Configuration &c) { return c["pair"] == c["cluster"]; });
+  return space;
 }
 
 } // namespace tenon::zoo

@@ -9,21 +9,22 @@ namespace tenon::zoo {
 namespace {
 
 /// Tiles that whole warpgroups can multiply: 64 rows of them each, or 64 columns where there are few rows, in multiples
-/// of 64 and 8, with at most 128 sums a thread. What they cannot is computed in other ways, at half the speed.
-/// Two that take tiles in turns have 192 each, and everything else as it was measured to be worth it.
+/// of 64 and 8, with at most 128 sums a thread, or 160 of one product. What they cannot is computed in other ways, at
+/// half the speed. Two that take tiles in turns have 192 each, and everything else as it was measured to be worth it.
 bool suitsWarpgroups(const Configuration &c, int64_t products, int64_t line) {
   int64_t rows = c["bm"], columns = c["bn"], groups = c["warps"] / 4;
   if (c.get("pingpong", 0))
-    return c["warps"] == 8 && c["stages"] == 0 && c["cluster"] == 1 && c["bk"] == line && rows <= 128 &&
-           columns >= 128 && rows * columns <= 192 * 128;
+    return c["warps"] == 8 && c["stages"] != 3 && c["cluster"] == 1 && c["bk"] == line && rows <= 128 &&
+           products * columns >= 128 && rows * products * columns <= 192 * 128;
   if (rows < 64)
     std::swap(rows, columns);
   if (rows % 64 || columns % 8 || c["warps"] % 4)
     return false;
   int64_t overRows = std::gcd(rows / 64, groups), overColumns = groups / overRows;
   bool isPower = (columns & (columns - 1)) == 0;
+  int64_t sums = products == 1 && line == 64 && groups == 2 ? 160 : 128; // f8 adds them up beside the accumulators
   return (overColumns == 1 || (isPower && columns / overColumns >= 8)) &&
-         products * rows * columns <= 128 * 32 * c["warps"];
+         products * rows * columns <= sums * 32 * c["warps"];
 }
 
 /// Steps of 16, and what makes whole rounds: as many tiles as a large device has multiprocessors, or as clusters of
@@ -46,7 +47,7 @@ std::vector<int64_t> widths(int64_t m, int64_t n) {
 } // namespace
 
 Space productSpace(const ProductSizes &sizes) {
-  auto [m, n, k, elementBytes, resultBytes, products, mayShare] = sizes;
+  auto [m, n, k, elementBytes, resultBytes, products, mayShare, mayTakeTurns] = sizes;
   auto bytes = static_cast<double>(elementBytes);
   // With fewer tiles than two rounds of a large device, sharing the loop over k keeps more of it busy.
   bool isSkinny = m <= 64, hasFew = mayShare && ((m + 127) / 128) * ((n + 127) / 128) < 2 * 132;
@@ -55,7 +56,11 @@ Space productSpace(const ProductSizes &sizes) {
   if (isSkinny) {
     // Where there are few rows, the warpgroups share the columns: 64 of them at least.
     space.param("bm", useful({8, 16, 32, 64}, m)).param("bn", useful({32, 64, 128}, std::max<int64_t>(n, 33)));
-    space.param("bk", useful({line, 2 * line, 4 * line}, k));
+    // Longer steps where tiles of 64 columns are most of a large device's multiprocessors; others wait for the first.
+    bool isWide = n > 64 * 66;
+    space.param(
+        "bk",
+        useful(isWide ? std::vector<int64_t>{line, 2 * line, 4 * line} : std::vector<int64_t>{line, 2 * line}, k));
     space.option("warps", {4, 8}).option("stages", {0, 4});
     space.option("split", mayShare ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1});
   } else if (hasFew) {
@@ -63,13 +68,17 @@ Space productSpace(const ProductSizes &sizes) {
     space.option("warps", {4, 8}).option("stages", {0, 3}).option("split", {1, 2, 4, 8});
   } else {
     space.param("bm", useful({64, 128, 256}, m)).param("bn", widths(m, n));
-    space.param("bk", useful({line / 2, line, 2 * line}, k));
-    space.option("warps", {4, 8}).option("stages", {0, 3}).option("split", {1});
-    // Two warpgroups in turns: of one product, whose tiles' places need no search, by transfers.
-    if (mayShare && products == 1 && elementBytes == 2 && k % 8 == 0)
+    // Of a short loop that threads load, what is behind its end is a part.
+    bool isShort = k * elementBytes % 16 && k < 4 * line;
+    space.param("bk", isShort ? std::vector<int64_t>{line / 2} : useful({line / 2, line, 2 * line}, k));
+    space.option("warps", {4, 8}); // of what is as good with fewer slots, those
+    space.option("stages", products == 1 ? std::vector<int64_t>{0, 3} : std::vector<int64_t>{4, 0, 3});
+    space.option("split", {1});
+    if (mayTakeTurns && elementBytes == 2 && k % 8 == 0) // by transfers
       space.option("pingpong", {0, 1});
   }
-  space.option("cluster", hasFew && !isSkinny ? std::vector<int64_t>{1, 2, 4, 8} : std::vector<int64_t>{1, 2, 4});
+  // Of clusters that are as good the larger: it reads less.
+  space.option("cluster", hasFew && !isSkinny ? std::vector<int64_t>{1, 2, 8, 4} : std::vector<int64_t>{1, 2, 4});
   space.footprint([=](const Configuration &c) {
     auto bm = static_cast<double>(c["bm"]), bn = static_cast<double>(c["bn"]), bk = static_cast<double>(c["bk"]);
     auto columns = static_cast<double>(products) * bn;
@@ -87,6 +96,16 @@ Space productSpace(const ProductSizes &sizes) {
                 [products, line](const Configuration &c) { return suitsWarpgroups(c, products, line); });
   space.require("a loop shared by more than its steps",
                 [k](const Configuration &c) { return c["split"] == 1 || c["split"] * c["bk"] <= k; });
+  if (!isSkinny && m <= 128) // memory is the bound
+    space.require("weights that two tiles of rows read each for itself",
+                  [m](const Configuration &c) { return c["bm"] >= m || c["cluster"] > 1 || c["split"] > 1; });
+  space.require("long steps of large tiles in a cluster", [line](const Configuration &c) {
+    return c["cluster"] == 1 || c["bk"] <= line || (c["bk"] == 2 * line && c["bm"] + c["bn"] <= 128);
+  });
+  if (k * elementBytes % 16) // rows that no tensor map describes
+    space.require("more than 36 registers of what a thread loads", [elementBytes](const Configuration &c) {
+      return (c["bm"] + c["bn"]) * c["bk"] * elementBytes <= 36 * 4 * 32 * c["warps"];
+    });
   space.require("two slots of half the shared memory", [=](const Configuration &c) {
     return c["bk"] < 2 * line || c["bm"] + products * c["bn"] <= 256;
   });

@@ -93,7 +93,8 @@ TEST_F(MeasuredCeilings, ThereAndBack) {
   for (const auto &[field, value] : whole.items()) {
     nlohmann::ordered_json damaged = json;
     damaged.erase(field);
-    EXPECT_FALSE(ceilingsFromJson(damaged)) << field;
+    bool isYounger = field == "clusters"; // than some files that people have: those are read without it
+    EXPECT_EQ(ceilingsFromJson(damaged).has_value(), isYounger) << field;
   }
   json["levels"] = nlohmann::ordered_json::array();
   EXPECT_FALSE(ceilingsFromJson(json));

@@ -105,6 +105,29 @@ TEST(GpuCost, AClusterIsWorthNothingWhereLoadsAreNotTheBound) {
   EXPECT_GT(seconds(small, {4, 2}), seconds(small, {4, 1})) << "blocks that begin together begin later";
 }
 
+TEST(GpuCost, AClusterKeepsBlocksInStepThatMemoryDecidesAbout) {
+  Counts known = product(8192, 8192, 2048, 128, 256, 64), left = known;
+  left.isLeftToMemory = true;
+  EXPECT_LT(seconds(known, {8, 1}), seconds(known, {8, 2}));
+  EXPECT_GT(seconds(left, {8, 1}), seconds(left, {8, 2}));
+  EXPECT_EQ(seconds(left, {8, 2}), seconds(known, {8, 2}));
+}
+
+TEST(GpuCost, WarpgroupsThatAreNotNeededMeet) {
+  Counts few = product(32, 8192, 8192, 32, 64, 128);
+  EXPECT_LT(seconds(few, {4}), seconds(few, {8}));
+}
+
+TEST(GpuCost, AnEpilogueInTurnsHasTwoWarpgroups) {
+  // What stands behind the loop goes on beside the other one's products, whoever is alone with its tile.
+  Counts plain = product(4096, 14336, 4096, 128, 128, 64), busy = plain;
+  busy.executed.vector[static_cast<size_t>(Precision::f32)] = 20 * 4096.0 * 14336;
+  GpuShape inTurns{8};
+  inTurns.pingPong = true;
+  double together = seconds(busy, {8}) - seconds(plain, {8}), turns = seconds(busy, inTurns) - seconds(plain, inTurns);
+  EXPECT_LT(turns, 1.05 * together);
+}
+
 TEST(GpuCost, AnEpilogueIsNotPartOfTheLoop) {
   // The same other work: in the loop it wants registers beside the sums, and steps wait for it; behind it, it does not.
   Counts inside = product(4096, 4096, 4096, 128, 256, 64), behind = inside;
@@ -117,9 +140,10 @@ TEST(GpuCost, AnEpilogueIsNotPartOfTheLoop) {
 }
 
 TEST(GpuCost, ResultsInSlicesAndOddWidthsTakeLonger) {
-  // Four slots leave no room for the whole result, three do.
-  Counts many = product(4096, 4096, 4096, 128, 256, 64);
+  // Four slots leave no room for the whole result, three do; but the first loads are there sooner with four.
+  Counts many = product(8192, 8192, 8192, 128, 256, 64), few = product(2048, 2048, 2048, 128, 256, 64);
   EXPECT_GT(seconds(many, {8, 1, 4}), seconds(many, {8, 1, 3}));
+  EXPECT_LT(seconds(few, {8, 1, 4}), seconds(few, {8, 1, 3}));
   Counts even = product(6144, 6144, 4096, 128, 256, 64), odd = even;
   odd.dots = {{128, 248}};
   EXPECT_GT(seconds(odd, {8}), seconds(even, {8}));

@@ -5,6 +5,7 @@
 #include "tenon/compiler/interpret/Interpreter.h"
 #include "tenon/jit/Count.h"
 #include "tenon/kernels/Zoo.h"
+#include "tenon/lang/Kernel.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -130,6 +131,28 @@ TEST(ZooCount, IntegersAreNoFlops) {
   model::Counts counts = countsOf(entry, problem);
   EXPECT_DOUBLE_EQ(counts.useful.flops(), 0);
   EXPECT_DOUBLE_EQ(counts.useful.integer, 1000);
+}
+
+TEST(ZooCount, TellsWhatMemoryDecides) {
+  auto isLeftToMemory = [](const char *name) {
+    const zoo::Entry &entry = zoo::find(name);
+    return countsOf(entry, entry.makeProblem(entry.demoShape, f32, 1)).isLeftToMemory;
+  };
+  EXPECT_TRUE(isLeftToMemory("grouped_matmul"));
+  EXPECT_FALSE(isLeftToMemory("matmul"));
+  EXPECT_FALSE(isLeftToMemory("attention")) << "loops of different lengths, all of them known";
+
+  // Of each row of blocks, as many columns of a as `lengths` says.
+  Kernel cut("cut(a, b, lengths, c)", [](View a, View b, View lengths, View c) {
+    Index i = grid(cdiv(c.size(0), 16));
+    Tile sum = zeros(f32, {16, 16});
+    for (Index k : range(0, Index(lengths.at({i})), 16))
+      sum = dot(a.load({i * 16, k}, {16, 16}), b.load({k, 0}, {16, 16}), sum);
+    c.store({i * 16, 0}, sum);
+  });
+  Arguments arguments = {Tensor::zeros(f32, {64, 64}), Tensor::zeros(f32, {64, 16}), Tensor::zeros(i32, {4}),
+                         Tensor::zeros(f32, {64, 16})};
+  EXPECT_TRUE(jit::countPlan(cut, arguments, {}).count(jit::argumentWords(cut, arguments, {})).isLeftToMemory);
 }
 
 TEST(ZooCount, RefusesWhatTheLaunchRefuses) {

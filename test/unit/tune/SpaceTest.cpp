@@ -195,6 +195,39 @@ TEST(ZooSpaces, ProductsInTurns) {
   EXPECT_EQ(many["pingpong"], 0) << many.str();
 }
 
+/// Clusters of neighbours where instances are numbered so that these share something, and of no others.
+TEST(ZooSpaces, ProductsInPairs) {
+  const zoo::Entry &entry = zoo::find("grouped_matmul");
+  Problem problem = entry.makeProblem(std::vector<int64_t>{4, 1024, 512, 256}, bf16, 1);
+  bool inPairs = false;
+  for (const Configuration &c : zoo::spaceOf(entry, problem, Target::sim).configurations({})) {
+    EXPECT_EQ(c["pair"], c["cluster"]) << c.str();
+    inPairs |= c["pair"] == 2;
+  }
+  EXPECT_TRUE(inPairs);
+}
+
+/// The model's choices of what the record of products was taken with.
+TEST(ZooSpaces, TwoProductsInTurnsAndManySums) {
+  const zoo::Entry &entry = zoo::find("gated_mlp");
+  Problem problem;
+  Tensor weights = Tensor::empty(bf16, {14336, 4096}).transpose({1, 0});
+  problem.arguments = {Tensor::empty(bf16, {4096, 4096}), weights, weights, Tensor::empty(bf16, {4096, 14336})};
+  TuneOptions options;
+  options.policy = TunePolicy::off;
+  options.launch.target = Target::sim;
+  Configuration chosen =
+      choose(entry.kernel, zoo::spaceOf(entry, problem, Target::sim), problem.arguments, options).configuration;
+  EXPECT_EQ(chosen.str(), "bk=64 bm=128 bn=96 cluster=1 pingpong=1 split=1 stages=4 warps=8");
+
+  problem.arguments = {problem.arguments[0], weights, Tensor::empty(bf16, {0}), problem.arguments[3]};
+  int64_t most = 0; // sums a thread, together
+  for (const Configuration &c : zoo::spaceOf(zoo::find("linear"), problem, Target::sim).configurations({}))
+    if (!c["pingpong"])
+      most = std::max(most, c["bm"] * c["bn"] / (32 * c["warps"]));
+  EXPECT_EQ(most, 160);
+}
+
 /// The result of the reference on samples is what the samples of its result are.
 TEST(ZooSamples, AreProblemsOfTheirOwn) {
   struct {

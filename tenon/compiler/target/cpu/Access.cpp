@@ -295,11 +295,15 @@ Value Nest::loadElements(const Address &address, Type tileElement, Value padding
     raw = b_.create<LLVM::masked_gather>(VectorType::get({lanes}, element), pointer, allOnes(b_, lanes), ValueRange{},
                                          b_.getI32IntegerAttr(align));
   }
+  Value otherwise =
+      padding ? padding
+              : b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(registerType(tileElement))));
+  if (isPaired(lanes)) // the mask is in the order of memory
+    return unpackPairs(
+        b_.create<arith::SelectOp>(address.ok, raw, splatTo(b_, toMemory(b_, otherwise, tileElement), lanes)));
   Value value = fromMemory(b_, raw, tileElement);
   if (!address.ok)
     return value;
-  Value otherwise = padding ? padding
-                            : b_.create<arith::ConstantOp>(llvm::cast<TypedAttr>(b_.getZeroAttr(registerType(tileElement))));
   return b_.create<arith::SelectOp>(address.ok, value, splatTo(b_, otherwise, lanes));
 }
 
@@ -311,7 +315,7 @@ Value Nest::loadWindow(tile::LoadOp op, const Coords &coords) {
   if (!address.ok && address.contiguous && lanes) {
     Type element = memoryType(view.element);
     Value raw = b_.create<LLVM::LoadOp>(VectorType::get({lanes}, element), address.pointer, byteSize(element));
-    if (paired_ && !checked_ && lanes == vectorLanes_)
+    if (isPaired(lanes))
       return unpackPairs(raw);
     return fromMemory(b_, raw, view.element);
   }
@@ -332,6 +336,8 @@ void Nest::storeElements(const Address &address, Type tileElement, Value value) 
   Type element = memoryType(tileElement);
   unsigned align = byteSize(element), lanes = lanesOf(value);
   Value raw = toMemory(b_, value, tileElement), pointer = address.pointer;
+  if (isPaired(lanes))
+    raw = packPairs(raw);
   bool masks = align >= 4 ? e_.isa().masksWords : e_.isa().masksSmallTypes;
   if (lanes == 0) {
     if (address.ok)

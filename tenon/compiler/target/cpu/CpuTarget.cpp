@@ -14,6 +14,7 @@
 #include "tenon/compiler/target/cpu/RangeMagnitudes.h"
 #include "tenon/compiler/target/cpu/RelaxPrecision.h"
 #include "tenon/compiler/target/cpu/ScalePowers.h"
+#include "tenon/compiler/target/cpu/TabulateMath.h"
 #include "tenon/compiler/target/cpu/WidenExtremes.h"
 #include "tenon/compiler/transform/ExpandMath.h"
 
@@ -69,7 +70,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   OwningOpRef<ModuleOp> target = ModuleOp::create(tileModule.getLoc());
   info = lower::describeKernel(tileModule);
   hoistReductions(lower::kernelOf(tileModule));
-  relaxPrecision(lower::kernelOf(tileModule));
+  relaxPrecision(lower::kernelOf(tileModule), isa);
   keepOperands(lower::kernelOf(tileModule), isa);
   markNonPositive(lower::kernelOf(tileModule));
   orderAxes(lower::kernelOf(tileModule), isa);
@@ -93,6 +94,7 @@ OwningOpRef<ModuleOp> lowerPlan(ModuleOp tileModule, const Isa &isa) {
 }
 
 LogicalResult lowerToLlvmDialect(ModuleOp module) {
+  tabulateMath(module);
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
   pm.addPass(createExpandMathPass());

@@ -150,7 +150,9 @@ private:
   mlir::Value blockNumber(mlir::Value row, const Columns &columns);
   int64_t panels() const { return llvm::divideCeil(n_, plan_.panel()); }
   int64_t stepsOfBlock() const;
-  void emitBlock(const PackedOperand &a, const Buffer &c, mlir::Value row, int64_t rows, const Columns &columns);
+  /// `isRest`: it is one of several for what is left over.
+  void emitBlock(const PackedOperand &a, const Buffer &c, mlir::Value row, int64_t rows, const Columns &columns,
+                 bool isRest = false);
   mlir::Value multiplyAdd(mlir::Value unitOfA, mlir::Value vectorOfB, mlir::Value sum);
   // DotTiles.cpp
   void emitStrips(const PackedOperand &a, const PackedOperand &b, const Buffer &c);

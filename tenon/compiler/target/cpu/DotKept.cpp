@@ -8,6 +8,7 @@
 //         if the offsets of B[0, j] are not those that are noted beside the panels: pack, and note them
 //         C[i, j] = A[i, 0] * panels
 //
+// So are reductions of that B and nothing else (sums of its squares, or of its columns): their results stay as well.
 // Offsets are compared when the program runs, so nothing has to be known of the loop: with more than one step they
 // differ, and every step packs. A call of tenon_run begins with nothing noted. What an instance stores no other one may
 // read, and the operand's view must be one that the kernel only reads: then what was packed is still what is there.
@@ -89,21 +90,17 @@ SmallVector<int64_t> orderOfAxes(tile::GridOp grid) {
   return llvm::to_vector(llvm::seq<int64_t>(0, grid->getNumResults()));
 }
 
-/// Packs B unless that is what is there already; none: it is not for keeping.
-std::optional<PackedOperand> DotEmitter::packKept() {
-  tile::LoadOp load = keptLoad(op_, e_.isa());
-  if (!load || !e_.placement_.isOnlyLoaded(load.getView()) || e_.buffer(load.getResult()))
-    return std::nullopt;
-  b_.setLoc(op_.getLoc());
-  PackedOperand to = stridesOfPanels(plan_.panel());
-  to.pointer = e_.allocateKept(panels() * to.panelStride * plan_.unitBytes());
+scf::IfOp LoopEmitter::unlessKept(Value place, ValueRange offsets) {
   static_assert((1 + tile::maxRank) * 8 <= keptNoteBytes, "a word for each offset and one more");
-  // In front of the panels: whether anything is there, and where it is from.
+  // In front of the place: whether anything is there, and where it is from.
   Type i64 = b_.getI64Type();
-  auto note = [&](int64_t i) { return at(to.pointer, i - static_cast<int64_t>(keptNoteBytes) / 8, i64); };
+  auto note = [&](int32_t i) -> Value {
+    return b_.create<LLVM::GEPOp>(place.getType(), i64, place,
+                                  ArrayRef<LLVM::GEPArg>{i - static_cast<int32_t>(keptNoteBytes / 8)});
+  };
   SmallVector<Value> from = {constantBits(b_, i64, 1)};
-  for (Value offset : load.getOffsets())
-    from.push_back(b_.create<arith::IndexCastOp>(i64, e_.scalar(offset)));
+  for (Value offset : offsets)
+    from.push_back(b_.create<arith::IndexCastOp>(i64, scalar(offset)));
   Value isOther;
   for (auto [i, value] : llvm::enumerate(from)) {
     Value noted = b_.create<LLVM::LoadOp>(i64, note(i), 8);
@@ -113,10 +110,68 @@ std::optional<PackedOperand> DotEmitter::packKept() {
   auto branch = b_.create<scf::IfOp>(isOther, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPoint(branch.thenBlock()->getTerminator());
-  packInto(rawRows(op_.getB(), 1, plan_.packed), n_, plan_.panel(), to);
   for (auto [i, value] : llvm::enumerate(from))
     b_.create<LLVM::StoreOp>(value, note(i), 8);
+  return branch;
+}
+
+/// Packs B unless that is what is there already; none: it is not for keeping.
+std::optional<PackedOperand> DotEmitter::packKept() {
+  tile::LoadOp load = keptLoad(op_, e_.isa());
+  if (!load || !e_.placement_.isOnlyLoaded(load.getView()) || e_.buffer(load.getResult()))
+    return std::nullopt;
+  b_.setLoc(op_.getLoc());
+  PackedOperand to = stridesOfPanels(plan_.panel());
+  to.pointer = e_.allocateKept(panels() * to.panelStride * plan_.unitBytes());
+  scf::IfOp branch = e_.unlessKept(to.pointer, load.getOffsets());
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(branch.thenBlock());
+  packInto(rawRows(op_.getB(), 1, plan_.packed), n_, plan_.panel(), to);
   return to;
+}
+
+/// The load that a reduction is made of and nothing else, where a dot keeps it; null: its result is not for keeping.
+tile::LoadOp LoopEmitter::keptLoadOf(tile::ReduceOp op) {
+  if (op->getNumResults() != 1 || destinations_.contains(op->getResult(0)))
+    return {};
+  tile::LoadOp found;
+  SmallVector<Value> work(op.getValues());
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!work.empty()) {
+    Operation *made = work.pop_back_val().getDefiningOp();
+    if (!made)
+      return {};
+    if (!seen.insert(made).second)
+      continue;
+    if (auto load = llvm::dyn_cast<tile::LoadOp>(made)) {
+      if (found || !placement_.isOnlyLoaded(load.getView()) || buffer(load.getResult()))
+        return {};
+      found = load;
+    } else if (!llvm::isa<arith::ConstantOp>(made)) {
+      if (!isPulled(made) || placement_.needsBuffer(made->getResult(0)))
+        return {};
+      llvm::append_range(work, made->getOperands());
+    }
+  }
+  auto keeps = [&](tile::DotOp dot) { return keptLoad(dot, isa_) == found; };
+  return found && llvm::any_of(op->getBlock()->getOps<tile::DotOp>(), keeps) ? found : tile::LoadOp();
+}
+
+/// Reduces unless that is what is there already.
+void LoopEmitter::emitKept(tile::ReduceOp op, tile::LoadOp load) {
+  flush();
+  b_.setLoc(op.getLoc());
+  auto type = llvm::cast<RankedTensorType>(op->getResult(0).getType());
+  Value place = allocateKept(type.getNumElements() * byteSize(scratchType(type.getElementType())));
+  buffers_[op->getResult(0)] = withShape({place, {}, {}, type.getElementType()}, type.getShape());
+  scf::IfOp branch = unlessKept(place, load.getOffsets());
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(branch.thenBlock());
+  NestRoot root;
+  root.op = op;
+  addRoot(llvm::cast<RankedTensorType>(op.getValues()[0].getType()).getShape(), op.getDim(), /*scalarOnly=*/false,
+          std::move(root));
+  flush();
 }
 
 } // namespace tenon::cpu

@@ -10,12 +10,14 @@
 //         C += acc
 //
 // (Of AMX's tiles, the other way round: DotTiles.cpp.) Rows and columns that are left over get smaller blocks. Their
-// number may be known only when the program runs (DotLimits); there is then one block for every even number of rows and
-// a switch.
+// number may be known only when the program runs (DotLimits); there is then one block for every fourth (or second, or
+// every) number of rows and a switch.
 #include "tenon/compiler/target/cpu/Dot.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <numeric>
 
 using namespace mlir;
 
@@ -113,8 +115,8 @@ void DotEmitter::emitRows(const PackedOperand &a, const Buffer &c, const Columns
     forRange(e_.index(0), first, rows, block);
     rest = b_.create<arith::SubIOp>(limits_.rows, first);
   }
-  // One block for what is left, rounded up to an even number of rows: there are that many in the tile.
-  int64_t step = m_ % 2 == 0 && rows % 2 == 0 ? 2 : 1, most = std::min(m_, rows - 1);
+  // One block for what is left, rounded up to a multiple that the tile has room for.
+  int64_t step = std::gcd(std::gcd(m_, rows), rows >= 8 ? 4 : 2), most = std::min(m_, rows - 1);
   SmallVector<int64_t> cases;
   for (int64_t i = 1; (i - 1) * step < most; ++i)
     cases.push_back(i);
@@ -126,14 +128,15 @@ void DotEmitter::emitRows(const PackedOperand &a, const Buffer &c, const Columns
     auto end = b_.create<scf::YieldOp>();
     b_.setInsertionPoint(end);
     if (count)
-      emitBlock(a, c, first, count, columns);
+      emitBlock(a, c, first, count, columns, /*isRest=*/whole || count < m_);
   };
   for (auto [i, region] : llvm::zip(cases, choice.getCaseRegions()))
     fill(region, std::min(i * step, m_));
   fill(choice.getDefaultRegion(), 0);
 }
 
-void DotEmitter::emitBlock(const PackedOperand &a, const Buffer &c, Value row, int64_t rows, const Columns &columns) {
+void DotEmitter::emitBlock(const PackedOperand &a, const Buffer &c, Value row, int64_t rows, const Columns &columns,
+                           bool isRest) {
   int64_t lanes = plan_.lanes, vectors = (columns.width + lanes - 1) / lanes;
   auto present = [&](int64_t v) { return std::min(lanes, columns.width - v * lanes); };
   Type element = plan_.accumulator, unit = unitType(), type = vectorOf(element, lanes);
@@ -187,7 +190,11 @@ void DotEmitter::emitBlock(const PackedOperand &a, const Buffer &c, Value row, i
     depth = minimum(depth, dividedUp(limits_.depth, plan_.group));
     whole = times(b_.create<arith::DivUIOp>(depth, e_.index(stepsAtOnce)), stepsAtOnce);
   }
-  if (!next_.empty() && units_ >= stepsAtOnce) {
+  // Blocks for all numbers of rows that may be left over are most of the code, and outside of a loop run once each.
+  if (isRest && next_.empty()) {
+    steps(e_.index(0), depth, 1, {});
+    whole = depth;
+  } else if (!next_.empty() && units_ >= stepsAtOnce) {
     constexpr int64_t length = stepsAtOnce * linesOfPiece;
     auto loop = b_.create<scf::ForOp>(e_.index(0), whole, e_.index(length), sums);
     OpBuilder::InsertionGuard guard(b_);
@@ -202,7 +209,7 @@ void DotEmitter::emitBlock(const PackedOperand &a, const Buffer &c, Value row, i
   } else if (units_ >= stepsAtOnce) {
     steps(e_.index(0), whole, stepsAtOnce, {});
   }
-  if (limits_.depth || units_ % stepsAtOnce)
+  if (whole != depth && (limits_.depth || units_ % stepsAtOnce))
     steps(whole, depth, 1, {});
 
   for (int64_t i = 0; i < rows; ++i) {

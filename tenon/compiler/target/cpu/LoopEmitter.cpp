@@ -21,6 +21,8 @@ bool isTile(Value value) { return llvm::isa<RankedTensorType>(value.getType()); 
 ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
 Type elementOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getElementType(); }
 
+} // namespace
+
 Buffer withShape(const Buffer &buffer, ArrayRef<int64_t> shape) {
   Buffer other = buffer;
   other.shape.assign(shape.begin(), shape.end());
@@ -30,10 +32,9 @@ Buffer withShape(const Buffer &buffer, ArrayRef<int64_t> shape) {
   return other;
 }
 
-} // namespace
-
 LoopEmitter::LoopEmitter(func::FuncOp kernel, const Isa &isa, ModuleOp target)
-    : kernel_(kernel), isa_(isa), target_(target), b_(kernel.getLoc(), target.getContext()), placement_(kernel) {}
+    : kernel_(kernel), isa_(isa), target_(target), b_(kernel.getLoc(), target.getContext()), placement_(kernel),
+      pairedTiles_(kernel, placement_, isa) {}
 
 //===--- Values ---------------------------------------------------------------------------------------------------===//
 
@@ -233,6 +234,10 @@ LogicalResult LoopEmitter::emitOp(Operation &op) {
         return success();
       })
       .Case<tile::ReduceOp>([&](auto reduce) {
+        if (tile::LoadOp load = keptLoadOf(reduce)) {
+          emitKept(reduce, load);
+          return success();
+        }
         NestRoot root;
         root.op = reduce;
         addRoot(shapeOf(reduce.getValues()[0]), reduce.getDim(), false, std::move(root));

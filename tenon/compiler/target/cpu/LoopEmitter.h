@@ -3,6 +3,7 @@
 
 #include "tenon/compiler/lower/Elements.h"
 #include "tenon/compiler/target/cpu/Isa.h"
+#include "tenon/compiler/target/cpu/PairedTiles.h"
 #include "tenon/compiler/target/cpu/Placement.h"
 #include "tenon/compiler/target/cpu/Prefetch.h"
 
@@ -27,6 +28,9 @@ struct Buffer {
   llvm::SmallVector<int64_t> shape, strides; ///< strides in elements
   mlir::Type element;                        ///< of the tile; memory holds scratchType(element)
 };
+
+/// The same memory in another shape, rows without anything between them.
+Buffer withShape(const Buffer &buffer, llvm::ArrayRef<int64_t> shape);
 
 /// A view taken apart.
 struct ViewParts {
@@ -84,10 +88,14 @@ public:
   Buffer allocate(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t rowPadding = 0);
   /// Memory that nothing else uses, not even in the next instance; in front of it the place for notes of what is there.
   mlir::Value allocateKept(int64_t bytes);
+  /// The branch for what has to be made there, since what is there was not made of a load with these offsets. It ends
+  /// with notes that it is.
+  mlir::scf::IfOp unlessKept(mlir::Value place, mlir::ValueRange offsets);
   mlir::Value stringConstant(llvm::StringRef text);
   /// A result of so many bytes is better written past the cache: i64, known when the code is loaded (Loader.cpp).
   mlir::Value streamingThreshold();
   Prefetch &prefetch() { return prefetch_; }
+  const PairedTiles &pairedTiles() const { return pairedTiles_; }
   bool isOnlyStored(mlir::Value view) const { return placement_.isOnlyStored(view); }
   /// Calls a function of the runtime by name, declaring it on first use.
   void callRuntime(llvm::StringRef name, llvm::ArrayRef<mlir::Value> arguments);
@@ -103,6 +111,8 @@ private:
   void emitPrint(tile::PrintOp op);
   void emitConcat(tile::ConcatOp op);
   void emitDot(tile::DotOp op);
+  tile::LoadOp keptLoadOf(tile::ReduceOp op); // DotKept.cpp
+  void emitKept(tile::ReduceOp op, tile::LoadOp load);
   void bindArguments();
   ViewParts readView(mlir::Value args, int64_t &word, tile::ViewType type, int unitStride);
 
@@ -127,6 +137,7 @@ private:
   mlir::ModuleOp target_;
   mlir::ImplicitLocOpBuilder b_;
   Placement placement_;
+  PairedTiles pairedTiles_;
   mlir::Value args_, scratch_, context_;
   llvm::SmallVector<mlir::Value> pids_;
   llvm::DenseMap<mlir::Value, mlir::Value> scalars_;

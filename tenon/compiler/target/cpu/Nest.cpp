@@ -266,7 +266,12 @@ SmallVector<Value> Nest::combineInto(SmallVector<Value> totals, ArrayRef<Value> 
   return totals;
 }
 
-SmallVector<Value> Nest::horizontal(SmallVector<Value> values) {
+SmallVector<Value> Nest::horizontal(SmallVector<Value> values, ArrayRef<size_t> extremes) {
+  auto combine = [&](ArrayRef<Value> left, ArrayRef<Value> right) {
+    SmallVector<Value> combined = combineAll(left, right);
+    dropNans(combined, extremes);
+    return combined;
+  };
   if (values.empty() || lanesOf(values[0]) == 0)
     return values;
   int64_t n = lanesOf(values[0]);
@@ -276,7 +281,7 @@ SmallVector<Value> Nest::horizontal(SmallVector<Value> values) {
     n = half;
   }
   for (; n >= smallLanes(values) * 2; n /= 2)
-    values = combineAll(cut(values, 0, n / 2), cut(values, n / 2, n / 2));
+    values = combine(cut(values, 0, n / 2), cut(values, n / 2, n / 2));
   // In one small register: its upper half beside the lower one, and the whole of both combined. What comes of the upper
   // half is not used, but instructions for two lanes, or one, are often several in the place of one.
   for (int64_t half = n / 2; half > 0; half /= 2) {
@@ -286,7 +291,7 @@ SmallVector<Value> Nest::horizontal(SmallVector<Value> values) {
     SmallVector<Value> upper;
     for (Value value : values)
       upper.push_back(b_.create<vector::ShuffleOp>(value, value, turned));
-    values = combineAll(values, upper);
+    values = combine(values, upper);
   }
   return cut(values, 0, 1);
 }
@@ -352,7 +357,8 @@ void Nest::emitReduction(int dim, Coords coords) {
       accumulatorLanes = lanes > 1 ? lanes : 0;
       total = combineInto(total, step_(counter));
     });
-    total = horizontal(total);
+    // The masks know of every NaN of whole steps, but not of the pieces.
+    total = horizontal(total, whole == extent && !ordered.empty() ? ArrayRef(extremes) : ArrayRef<size_t>());
     restoreNans(total, ordered, extremes);
   }
   lanes_ = outerLanes;
@@ -448,7 +454,12 @@ Value Nest::computeHere(Value tile, const Coords &coords) {
     Value base = b_.create<arith::IndexCastOp>(type.getElementType(), coord.base);
     if (!coord.lanes)
       return base;
-    return b_.create<arith::AddIOp>(splatTo(b_, base, lanes_), laneIota(type.getElementType()));
+    SmallVector<Attribute> places;
+    for (int64_t place : placesOfLanes())
+      places.push_back(b_.getIntegerAttr(type.getElementType(), place));
+    auto vector = VectorType::get({lanes_}, type.getElementType());
+    return b_.create<arith::AddIOp>(splatTo(b_, base, lanes_),
+                                    b_.create<arith::ConstantOp>(DenseElementsAttr::get(vector, places)));
   }
   if (auto broadcast = llvm::dyn_cast<tile::BroadcastOp>(op))
     return pull(broadcast.getValue(), coords); // compute() resets the dimensions of size 1

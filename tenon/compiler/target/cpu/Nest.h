@@ -60,12 +60,14 @@ private:
   llvm::SmallVector<mlir::Value> cut(llvm::ArrayRef<mlir::Value> values, int64_t offset, int64_t size);
   /// `part` has at most the lanes of `totals`: combined with the first of them.
   llvm::SmallVector<mlir::Value> combineInto(llvm::SmallVector<mlir::Value> totals, llvm::ArrayRef<mlir::Value> part);
-  llvm::SmallVector<mlir::Value> horizontal(llvm::SmallVector<mlir::Value> values);
+  /// `extremes`: those among the values whose NaNs are known otherwise (OrderedExtremes.cpp).
+  llvm::SmallVector<mlir::Value> horizontal(llvm::SmallVector<mlir::Value> values, llvm::ArrayRef<size_t> extremes);
   // OrderedExtremes.cpp
   llvm::SmallVector<size_t> extremesOfLanes();
   llvm::SmallVector<mlir::Value> orderedLanes(mlir::Value vector);
   llvm::SmallVector<mlir::Value> combineOrdered(llvm::ArrayRef<mlir::Value> carried, llvm::ArrayRef<mlir::Value> values,
                                                 llvm::ArrayRef<size_t> extremes);
+  void dropNans(llvm::ArrayRef<mlir::Value> combined, llvm::ArrayRef<size_t> extremes);
   void restoreNans(llvm::MutableArrayRef<mlir::Value> values, llvm::ArrayRef<mlir::Value> carried,
                    llvm::ArrayRef<size_t> extremes);
   void storeReduced(llvm::ArrayRef<mlir::Value> values, Coords coords);
@@ -114,7 +116,8 @@ private:
   mlir::Value exactByReciprocal(mlir::Value dividend, mlir::Value divisor);
   // PairLanes.cpp
   bool pairsLanes();
-  bool comesInPairs(mlir::Value tile, int dim, bool &loads);
+  bool isPaired(unsigned lanes) const;
+  llvm::SmallVector<int64_t> placesOfLanes() const;
   mlir::Value unpackPairs(mlir::Value raw);
   mlir::Value packPairs(mlir::Value halves);
   // PackBf16.cpp
@@ -132,7 +135,7 @@ private:
   mlir::ImplicitLocOpBuilder &b_;
   const NestGroup &group_;
   bool checked_ = false, streaming_ = false;
-  bool paired_ = false;      ///< whole vectors have their lanes in pairs, where nothing is checked (PairLanes.cpp)
+  bool paired_ = false;      ///< vectors of 32 lanes, or a multiple, have them in pairs (PairLanes.cpp)
   unsigned vectorLanes_ = 0; ///< of a whole step along vectorDim_
   unsigned lanes_ = 0; ///< of the body being emitted; 0: scalar code
   llvm::DenseSet<mlir::Value> holding_; ///< the masks of masksHold()

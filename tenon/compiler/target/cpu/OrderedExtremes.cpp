@@ -62,18 +62,24 @@ SmallVector<Value> Nest::orderedLanes(Value vector) {
   return masks;
 }
 
+/// Of what combineAll has made, the extremes need not be NaN where one of two is: the masks know.
+void Nest::dropNans(ArrayRef<Value> combined, ArrayRef<size_t> extremes) {
+  for (size_t at : extremes) {
+    Operation *op = combined[at].getDefiningOp();
+    op->setAttr("fastmath", arith::FastMathFlagsAttr::get(op->getContext(), arith::FastMathFlags::nnan));
+  }
+}
+
 /// What combineAll does, with the masks after the values. `carried` has both, `values` none.
 SmallVector<Value> Nest::combineOrdered(ArrayRef<Value> carried, ArrayRef<Value> values, ArrayRef<size_t> extremes) {
   SmallVector<Value> combined = combineAll(carried.take_front(values.size()), values);
   carried = carried.drop_front(values.size());
-  for (size_t at : extremes) {
-    Operation *op = combined[at].getDefiningOp();
-    op->setAttr("fastmath", arith::FastMathFlagsAttr::get(op->getContext(), arith::FastMathFlags::nnan));
+  dropNans(combined, extremes);
+  for (size_t at : extremes)
     for (Value mask : orderedLanes(values[at])) {
       combined.push_back(b_.create<arith::AndIOp>(carried.front(), mask));
       carried = carried.drop_front();
     }
-  }
   return combined;
 }
 

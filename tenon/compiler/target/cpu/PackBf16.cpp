@@ -99,7 +99,7 @@ Value Nest::packBf16(Value value) {
   b_.setInsertionPointToEnd(branch.elseBlock());
   b_.create<scf::YieldOp>(ValueRange{roundPair(b_, lower, upper)});
   b_.setInsertionPointAfter(branch);
-  return paired_ ? packPairs(branch.getResult(0)) : branch.getResult(0);
+  return isPaired(packedLanes) ? packPairs(branch.getResult(0)) : branch.getResult(0);
 }
 
 } // namespace tenon::cpu

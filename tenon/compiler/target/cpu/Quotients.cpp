@@ -56,17 +56,23 @@ Value Nest::byReciprocal(arith::DivFOp op, Value dividend, Value divisor) {
   return exactByReciprocal(dividend, divisor);
 }
 
-/// A divisor below 2^-100 is scaled up first, so that its reciprocal is finite; the largest ones have a subnormal one,
-/// of 21 bits.
+/// A subnormal divisor may have no finite reciprocal; the largest ones have a subnormal one, of 21 bits. The choice is
+/// one for the whole loop, and made by integers, which have units of their own.
 Value Nest::relaxedByReciprocal(Value dividend, Value divisor) {
-  auto constant = [&](double value) { return constantLike(b_, b_.getF32Type(), value); };
-  Value isTiny =
-      b_.create<arith::CmpFOp>(arith::CmpFPredicate::OLT, b_.create<math::AbsFOp>(divisor), constant(0x1p-100));
-  Value scale = b_.create<arith::SelectOp>(isTiny, constant(0x1p100), constant(1));
-  Value reciprocal = b_.create<arith::DivFOp>(constant(1), b_.create<arith::MulFOp>(divisor, scale));
-  unsigned lanes = lanesOf(dividend);
-  Value scaled = b_.create<arith::MulFOp>(dividend, splatTo(b_, scale, lanes));
-  return b_.create<arith::MulFOp>(scaled, splatTo(b_, reciprocal, lanes));
+  constexpr int64_t leastNormal = 1 << 23;
+  Type i32 = b_.getI32Type();
+  Value reciprocal = b_.create<arith::DivFOp>(constantLike(b_, b_.getF32Type(), 1), divisor);
+  Value size = b_.create<arith::AndIOp>(b_.create<arith::BitcastOp>(i32, divisor), constantBits(b_, i32, 0x7fffffff));
+  Value isTiny = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, size, constantBits(b_, i32, leastNormal));
+  auto branch = b_.create<scf::IfOp>(TypeRange{dividend.getType()}, isTiny, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b_);
+  auto yield = [&](Block *block, auto op, Value by) {
+    b_.setInsertionPointToEnd(block);
+    b_.create<scf::YieldOp>(ValueRange{b_.create<decltype(op)>(dividend, splatTo(b_, by, lanesOf(dividend)))});
+  };
+  yield(branch.thenBlock(), arith::DivFOp(), divisor);
+  yield(branch.elseBlock(), arith::MulFOp(), reciprocal);
+  return branch.getResult(0);
 }
 
 Value Nest::exactByReciprocal(Value dividend, Value divisor) {

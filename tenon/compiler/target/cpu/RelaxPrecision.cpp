@@ -3,9 +3,11 @@
 // Marks what may be less exact because it is only ever seen rounded to 16 bits or fewer: exp, exp2, 1 + erf(x) and 1 +
 // tanh(x), which are then computed in fewer steps (math/Relaxed.h), and quotients, which share the reciprocal of a
 // divisor that is one for a whole row (Quotients.cpp). What is rounded to bf16 or less is marked coarse besides: one
-// step fewer, and quotients may be products with an approximate reciprocal.
+// step fewer, and quotients may be products with an approximate reciprocal. With AVX-512, such sums are found in a
+// table (TabulateMath.h) where they are but multiplied.
 #include "tenon/compiler/target/cpu/RelaxPrecision.h"
 
+#include "tenon/compiler/target/cpu/TabulateMath.h"
 #include "tenon/compiler/transform/Relaxable.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -50,9 +52,24 @@ bool hasReciprocal(Value divisor) {
   });
 }
 
+/// Whether all that becomes of a value on its way to a rounding is that it is multiplied, divided, chosen or moved: 0
+/// instead of a very small number is then an error in absolute terms, and no infinity.
+bool mayVanish(Value value) {
+  return llvm::all_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto cast = llvm::dyn_cast<tile::CastOp>(user))
+      return llvm::cast<FloatType>(getElementTypeOrSelf(cast.getType())).getFPMantissaWidth() <= bitsOfBf16 ||
+             mayVanish(cast);
+    bool isDivisor = llvm::isa<arith::DivFOp>(user) && use.getOperandNumber() == 1;
+    return llvm::isa<arith::MulFOp, arith::DivFOp, arith::SelectOp, arith::NegFOp, tile::BroadcastOp, tile::ReshapeOp>(
+               user) &&
+           !isDivisor && mayVanish(user->getResult(0));
+  });
+}
+
 } // namespace
 
-void relaxPrecision(func::FuncOp kernel) {
+void relaxPrecision(func::FuncOp kernel, const Isa &isa) {
   Relaxable relaxable(/*throughLoops=*/true), coarse(/*throughLoops=*/true, bitsOfBf16);
   kernel.walk([&](Operation *op) {
     bool isKnown = llvm::isa<math::ExpOp, math::Exp2Op, arith::DivFOp>(op) || isSumWith(op, "math.erf") || isSumWith(op, "math.tanh");
@@ -64,6 +81,8 @@ void relaxPrecision(func::FuncOp kernel) {
       if (!coarse(op->getResult(0)))
         return;
       op->setAttr(coarseAttr, UnitAttr::get(op->getContext()));
+      if (llvm::isa<arith::AddFOp>(op) && isa.vectorBytes >= 64 && mayVanish(op->getResult(0)))
+        op->setAttr(tabulatedAttr, UnitAttr::get(op->getContext()));
       if (auto quotient = llvm::dyn_cast<arith::DivFOp>(op); quotient && hasReciprocal(quotient.getRhs()))
         allow(quotient, arith::FastMathFlags::arcp);
     }

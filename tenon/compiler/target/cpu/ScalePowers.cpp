@@ -8,6 +8,7 @@
 #include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PatternMatch.h"
+#include "llvm/IR/ValueHandle.h"
 
 using namespace llvm;
 using namespace llvm::PatternMatch;
@@ -19,8 +20,13 @@ struct Scaling {
   Value *factor = nullptr;      ///< p
   Value *sum = nullptr;         ///< the float whose low bits are n + 254
   SelectInst *orZero = nullptr; ///< the only user, if it takes 0 instead where a number is below a bound
-  Value *number = nullptr;
+  WeakTrackingVH number;        // a handle: it may be a power itself, which is replaced before
   double bound = 0;
+
+  Instruction *rest = nullptr;  ///< r = x - n, where n is the whole number nearest to x, or the one below; may be null
+  bool isOfFloor = false;       ///< the one below
+  WeakTrackingVH unbounded;     ///< x without its bounds
+  Instruction *first = nullptr; ///< of what is computed of x
 };
 
 /// select(x < bound, 0, power), where the power is wanted for nothing else.
@@ -94,45 +100,69 @@ Instruction *differenceFrom(Value *x, Value *value) {
   return nullptr;
 }
 
-/// Where sum = x + magic, n = sum - magic and r = x - n: the instruction that computes r, and n = x - r, which is
-/// returned; null if that is not so.
-Value *reduceToNearest(Instruction *add, Value *x, const APFloat &magic, const Scaling &scaling) {
-  Instruction *whole = nullptr;
-  for (User *user : add->users())
-    if (const APFloat *other = nullptr;
-        PatternMatch::match(user, m_FSub(m_Specific(add), m_APFloat(other))) && *other == magic)
-      whole = cast<Instruction>(user);
-  Instruction *difference = whole ? differenceFrom(x, whole) : nullptr;
-  if (!difference)
-    return nullptr;
-  IRBuilder<> b(add);
-  Value *unbounded = withoutBounds(x, scaling), *reduced = rest(b, unbounded, nearest);
-  difference->replaceAllUsesWith(reduced);
-  return b.CreateFSub(unbounded, reduced);
-}
-
-/// Where sum = n + magic, n = floor(x) and r = x - n, which is exact: r, and x itself is returned, because the
-/// instruction that scales takes the floor.
-Value *reduceToFloor(Value *floor, Value *x, const Scaling &scaling) {
-  Instruction *difference = differenceFrom(x, floor);
-  if (!difference)
-    return nullptr;
-  IRBuilder<> b(cast<Instruction>(floor));
-  Value *unbounded = withoutBounds(x, scaling);
-  difference->replaceAllUsesWith(rest(b, unbounded, below));
-  return unbounded;
-}
-
-Value *reduceByInstruction(const Scaling &scaling) {
-  auto *add = dyn_cast<Instruction>(scaling.sum);
+/// Finds r = x - n, where sum = x + magic and n = sum - magic, or n = floor(x) and sum = n + magic. Both are exact.
+void matchRest(Scaling &found) {
   Value *x = nullptr, *inner = nullptr;
   const APFloat *magic = nullptr;
-  if (!add || !PatternMatch::match(add, m_FAdd(m_Value(x), m_APFloat(magic))) ||
-      magic->convertToDouble() != magicOfZero)
+  if (!PatternMatch::match(found.sum, m_FAdd(m_Value(x), m_APFloat(magic))) || magic->convertToDouble() != magicOfZero)
+    return;
+  if (PatternMatch::match(x, m_Intrinsic<Intrinsic::floor>(m_Value(inner)))) {
+    found.isOfFloor = true;
+    found.first = cast<Instruction>(x);
+    found.rest = differenceFrom(inner, x);
+    x = inner;
+  } else {
+    found.first = cast<Instruction>(found.sum);
+    for (User *user : found.sum->users())
+      if (const APFloat *other = nullptr;
+          PatternMatch::match(user, m_FSub(m_Specific(found.sum), m_APFloat(other))) && *other == *magic)
+        found.rest = differenceFrom(x, user);
+  }
+  if (found.rest)
+    found.unbounded = withoutBounds(x, found);
+}
+
+/// Whether all that becomes of a value ends in these instructions.
+bool endsIn(Value *value, const SmallPtrSetImpl<Instruction *> &ends) {
+  SmallVector<Value *> work = {value};
+  SmallPtrSet<Value *, 16> seen;
+  while (!work.empty())
+    for (User *user : work.pop_back_val()->users()) {
+      auto *instruction = cast<Instruction>(user);
+      if (ends.contains(instruction) || !seen.insert(instruction).second)
+        continue;
+      if (instruction->isTerminator() || instruction->mayHaveSideEffects())
+        return false;
+      work.push_back(instruction);
+    }
+  return true;
+}
+
+/// Whoever else sees what is left of x wants that of x with its bounds: then it stays as it is.
+void keepSharedRests(MutableArrayRef<std::pair<Instruction *, Scaling>> all) {
+  SmallPtrSet<Instruction *, 4> shared;
+  for (auto &[_, scaling] : all) {
+    SmallPtrSet<Instruction *, 4> ends;
+    for (auto &[power, other] : all)
+      if (other.rest == scaling.rest && other.unbounded == scaling.unbounded)
+        ends.insert(power);
+    if (scaling.rest && !endsIn(scaling.rest, ends))
+      shared.insert(scaling.rest);
+  }
+  for (auto &[_, scaling] : all)
+    if (shared.contains(scaling.rest))
+      scaling.rest = nullptr;
+}
+
+/// What is left of x, by the instruction, and what the power has as its exponent then: n, or x itself where the
+/// instruction that scales takes the floor. Null: x is not taken apart, or others want to see what is left.
+Value *reduceByInstruction(const Scaling &scaling) {
+  if (!scaling.rest)
     return nullptr;
-  if (PatternMatch::match(x, m_Intrinsic<Intrinsic::floor>(m_Value(inner))))
-    return reduceToFloor(x, inner, scaling);
-  return reduceToNearest(add, x, *magic, scaling);
+  IRBuilder<> b(scaling.first);
+  Value *x = scaling.unbounded, *reduced = rest(b, x, scaling.isOfFloor ? below : nearest);
+  scaling.rest->replaceAllUsesWith(reduced);
+  return scaling.isOfFloor ? x : b.CreateFSub(x, reduced);
 }
 
 Value *scale(IRBuilder<> &b, const Scaling &scaling) {
@@ -160,8 +190,10 @@ void scalePowers(Module &module, const Isa &isa) {
     for (Instruction &instruction : instructions(function))
       if (Scaling found; match(instruction, found)) {
         matchZero(instruction, found);
+        matchRest(found);
         all.push_back({&instruction, found});
       }
+    keepSharedRests(all);
     for (auto &[instruction, scaling] : all) {
       // The choice of 0 stands behind what it is made of, and all of that before it.
       Instruction *replaced = scaling.orZero ? scaling.orZero : instruction;

@@ -27,6 +27,8 @@ struct Isa;
 ///
 ///     %n = floor clamp(%x)   %sum = fadd %n, %magic   %r = fsub clamp(%x), %n   ->   %r = reduce %x,  scalef %p, %x
 ///
+/// Only where nothing but such powers sees r: anything else wants that of x with its bounds.
+///
 /// Where 0 is taken instead of a power that would be subnormal, the instruction has that as its mask: what is masked
 /// out costs nothing, a subnormal number 160 cycles.
 ///

@@ -21,6 +21,7 @@ namespace {
 /// More registers than this per thread and tile would spill whatever the assembler does.
 constexpr int64_t maxRegistersPerTile = 512;
 constexpr int64_t warpgroup = 128; ///< threads
+constexpr int64_t warpsOfThree = 3 * warpgroup / 32;
 /// With as many, and what is made of them, a thread may need more registers than it has where two blocks of two
 /// warpgroups divide them evenly, and certainly more than three would leave it.
 constexpr int64_t accumulatorsOfOneBlock = 64;
@@ -38,6 +39,8 @@ constexpr int64_t usualStages = 3;
 /// warpgroup alone with its tile. That one has nobody to share its operands with, and gains more from a larger tile
 /// than registers are worth to its epilogue.
 constexpr int64_t accumulatorsOfOneDot = 128, accumulatorsOfAllDots = 160, accumulatorsInTurns = 192;
+/// Of a thread of three warpgroups, which has 160 registers.
+constexpr int64_t accumulatorsOfThree = 128;
 
 int architectureNumber(const std::string &architecture) {
   return architecture.size() >= 5 ? std::stoi(architecture.substr(3, 2)) : 0;
@@ -83,8 +86,9 @@ int64_t sharedBytesOf(const std::string &architecture) {
 }
 
 void checkOptions(const TargetOptions &options) {
-  if (options.warps < 0 || options.warps > 32 || (options.warps & (options.warps - 1)))
-    throw Error("a block has 1, 2, 4, 8, 16 or 32 warps, not " + std::to_string(options.warps));
+  bool isPower = (options.warps & (options.warps - 1)) == 0;
+  if (options.warps < 0 || options.warps > 32 || (!isPower && options.warps != warpsOfThree))
+    throw Error("a block has 1, 2, 4, 8, 12, 16 or 32 warps, not " + std::to_string(options.warps));
   if (options.cluster < 0 || options.cluster > 16 || (options.cluster & (options.cluster - 1)))
     throw Error("a cluster has 1, 2, 4, 8 or 16 blocks, not " + std::to_string(options.cluster));
   if (options.cluster > 1 && architectureNumber(options.architecture) < 90)
@@ -149,6 +153,8 @@ namespace {
 int64_t mostAccumulators(func::FuncOp kernel, const BlockShape &block) {
   if (block.teams > 1)
     return accumulatorsInTurns;
+  if (block.threads == 3 * warpgroup)
+    return accumulatorsOfThree;
   int64_t all = 0;
   kernel.walk([&](tile::DotOp dot) { all += dot.getType().getNumElements() / block.threads; });
   return all <= accumulatorsOfAllDots ? accumulatorsOfAllDots : accumulatorsOfOneDot;
@@ -160,14 +166,41 @@ LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block, const Step
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
   pm.addNestedPass<func::FuncOp>(createRelaxPrecisionPass());
-  pm.addNestedPass<func::FuncOp>(
-      createChooseInstructionsPass({block.hasWarpgroups && steps.warpgroups, block.threads / 32, steps.bulkStores,
-                                    mostAccumulators(lower::kernelOf(module), block), steps.operandsAhead}));
+  pm.addNestedPass<func::FuncOp>(createChooseInstructionsPass(
+      {block.hasWarpgroups && steps.warpgroups, block.threads / 32, steps.bulkStores,
+       mostAccumulators(lower::kernelOf(module), block), steps.operandsAhead, steps.lateLoads && block.teams == 1}));
   pm.addNestedPass<func::FuncOp>(createChooseLayoutsPass({block.threads / 32, block.cluster, steps.groupExchange}));
   pm.addNestedPass<func::FuncOp>(createRecomputePass());
   if (steps.earlyLoads)
     pm.addNestedPass<func::FuncOp>(createEarlyLoadsPass());
   return pm.run(module);
+}
+
+namespace {
+
+/// Why the dots of a kernel do not all run on the warpgroups of such a block; "" when they do.
+std::string refuseBlock(ModuleOp module, const BlockShape &block, const Steps &steps) {
+  std::string refusal, groups = block.threads == warpgroup ? "one warpgroup" : "three warpgroups";
+  OwningOpRef<ModuleOp> trial = module.clone();
+  if (failed(chooseLayouts(*trial, block, steps)))
+    return "tiles have no layout in " + groups;
+  lower::kernelOf(*trial).walk([&](Operation *op) {
+    if (auto reason = op->getAttrOfType<StringAttr>(notWarpgroupAttr))
+      refusal = "a dot does not run on " + groups + ": " + reason.str();
+    else if (block.teams > 1 && op->hasAttr(aheadAttr))
+      refusal = "a dot's operand is loaded by threads";
+  });
+  if (refusal.empty() && !hasTransfer(lower::kernelOf(*trial)))
+    refusal = "no dot reads what the tensor memory accelerator loads";
+  return refusal;
+}
+
+} // namespace
+
+std::string refuseThreeGroups(ModuleOp module, const BlockShape &block, const Steps &steps) {
+  if (!block.hasWarpgroups)
+    return "only sm_90a multiplies by warpgroup, in blocks that have their program instances alone";
+  return refuseBlock(module, block, steps);
 }
 
 PingPong pingPongBlock(ModuleOp module, const BlockShape &block, int64_t warps, const Steps &steps) {
@@ -179,19 +212,7 @@ PingPong pingPongBlock(ModuleOp module, const BlockShape &block, int64_t warps, 
   BlockShape one = block;
   one.threads = warpgroup;
   one.teams = teams;
-  OwningOpRef<ModuleOp> trial = module.clone();
-  if (failed(chooseLayouts(*trial, one, steps)))
-    return {{}, "tiles have no layout in one warpgroup"};
-  func::FuncOp kernel = lower::kernelOf(*trial);
-  std::string refusal;
-  kernel.walk([&](Operation *op) {
-    if (auto reason = op->getAttrOfType<StringAttr>(notWarpgroupAttr))
-      refusal = "a dot does not run on one warpgroup: " + reason.str();
-    else if (op->hasAttr(aheadAttr))
-      refusal = "a dot's operand is loaded by threads";
-  });
-  if (refusal.empty() && !hasTransfer(kernel))
-    refusal = "no dot reads what the tensor memory accelerator loads";
+  std::string refusal = refuseBlock(module, one, steps);
   return refusal.empty() ? PingPong{one, ""} : PingPong{{}, refusal};
 }
 

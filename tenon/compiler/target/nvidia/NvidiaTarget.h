@@ -18,7 +18,7 @@ namespace tenon::nvidia {
 
 struct TargetOptions {
   std::string architecture = "sm_90a";
-  int64_t warps = 0;   ///< per block; 0: chosen from the sizes of the tiles
+  int64_t warps = 0;   ///< per block; 0: chosen from the sizes of the tiles; 12: three warpgroups (refuseThreeGroups)
   int64_t cluster = 0; ///< blocks per program instance, or that share loads of dots; 0: chosen
 };
 
@@ -38,6 +38,9 @@ struct BlockShape {
 
 /// How many threads and blocks share one program instance. Throws Error when the options are impossible.
 BlockShape chooseBlock(mlir::func::FuncOp kernel, const TargetOptions &options);
+
+/// Why the dots of a kernel do not run on the three warpgroups of a block; "" when they do. Nothing else runs on three.
+std::string refuseThreeGroups(mlir::ModuleOp module, const BlockShape &block, const Steps &steps);
 
 /// The block whose warpgroups take program instances in turns, or why there is none: what each warpgroup has to hold is
 /// then a whole program instance. `warps`: that were asked for, 0 for any.

@@ -9,6 +9,7 @@
 #include "tenon/compiler/target/nvidia/ptx/ThreadsToLlvm.h"
 #include "tenon/compiler/transform/EraseDead.h"
 #include "tenon/compiler/transform/ExpandMath.h"
+#include "tenon/compiler/transform/Sigmoid.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -180,27 +181,13 @@ Value expandOnePlus(ImplicitLocOpBuilder &b, arith::AddFOp add) {
   return {};
 }
 
-/// The sigmoid of x, as the language writes it so that it never overflows: (x >= 0 ? 1 : e) / (1 + e), e = exp(-|x|).
-/// Where a small error does not matter it takes five instructions instead of thirteen. Null for anything else.
+/// A sigmoid, where a small error does not matter: five instructions instead of thirteen. Null for anything else.
 Value expandSigmoid(ImplicitLocOpBuilder &b, arith::DivFOp quotient) {
-  if (!quotient->hasAttr(relaxedAttr) || !quotient.getType().isF32())
-    return {};
-  auto choice = quotient.getLhs().getDefiningOp<arith::SelectOp>();
-  auto sum = quotient.getRhs().getDefiningOp<arith::AddFOp>();
-  if (!choice || !sum || !matchPattern(choice.getTrueValue(), m_OneFloat()))
-    return {};
-  Value power = choice.getFalseValue();
-  bool isOneMore = (sum.getLhs() == power && matchPattern(sum.getRhs(), m_OneFloat())) ||
-                   (sum.getRhs() == power && matchPattern(sum.getLhs(), m_OneFloat()));
-  auto exp = power.getDefiningOp<::mlir::math::ExpOp>();
-  auto minus = exp ? exp.getOperand().getDefiningOp<arith::NegFOp>() : arith::NegFOp();
-  auto magnitude = minus ? minus.getOperand().getDefiningOp<::mlir::math::AbsFOp>() : ::mlir::math::AbsFOp();
-  auto sign = choice.getCondition().getDefiningOp<arith::CmpFOp>();
-  if (!isOneMore || !magnitude || !sign || sign.getPredicate() != arith::CmpFPredicate::OGE ||
-      sign.getLhs() != magnitude.getOperand() || !matchPattern(sign.getRhs(), m_AnyZeroFloat()))
+  Value x = quotient->hasAttr(relaxedAttr) && quotient.getType().isF32() ? sigmoidOf(quotient) : Value();
+  if (!x)
     return {};
   GpuArithmetic a(b);
-  return gpu::relaxedSigmoid(a, GpuArithmetic::Float{magnitude.getOperand()}).value;
+  return gpu::relaxedSigmoid(a, GpuArithmetic::Float{x}).value;
 }
 
 /// Whether a number is 0, infinite, NaN or at least 2^-100 in magnitude, so that its reciprocal is a number of f32. A sum

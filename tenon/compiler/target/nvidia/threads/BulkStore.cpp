@@ -23,15 +23,15 @@ namespace {
 
 Parts partsOf(const Distribution &tile, int64_t rowDim, int64_t columnDim, int64_t groups, int64_t panelElements) {
   Parts parts;
-  if (groups == 1 || groups > 2)
+  if (groups == 1 || groups > 3)
     return parts;
   for (const Distribution::ThreadBit &bit : tile.threadBits()) {
-    if (bit.bit < 7)
+    if (bit.bit != 7) // from the first warpgroup to the second; to the third it is twice as far
       continue;
-    if (bit.dim == rowDim && bit.step * 2 == tile.shape()[rowDim] && bit.step % 8 == 0)
-      parts.rows = 2;
-    else if (bit.dim == columnDim && bit.step * 2 == tile.shape()[columnDim] && bit.step % panelElements == 0)
-      parts.columns = 2;
+    if (bit.dim == rowDim && bit.step * groups == tile.shape()[rowDim] && bit.step % 8 == 0)
+      parts.rows = groups;
+    else if (bit.dim == columnDim && bit.step * groups == tile.shape()[columnDim] && bit.step % panelElements == 0)
+      parts.columns = groups;
   }
   return parts;
 }

@@ -39,7 +39,7 @@ namespace {
 /// The accelerator's boxes have at most so many elements along each dimension.
 constexpr int64_t largestBox = 256;
 /// Accumulators of a thread beside which the sums of f8 that are added to them find registers, in pieces.
-constexpr int64_t mostBesideSums = 128;
+constexpr int64_t mostBesideSums = 128, mostBesideSumsOfThree = 64;
 
 ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
 
@@ -179,7 +179,9 @@ std::string refuseDot(tile::DotOp dot, const InstructionOptions &options) {
   if (!shape)
     return "its sizes are no multiples of the instruction's 64 x 8 over the warpgroups of the block";
   bool isF8 = a.isFloat8E4M3FN() || a.isFloat8E5M2();
-  int64_t most = isF8 ? std::min(options.mostAccumulators, mostBesideSums) : options.mostAccumulators;
+  int64_t most = options.mostAccumulators;
+  if (isF8)
+    most = std::min(most, options.warps == 12 ? mostBesideSumsOfThree : mostBesideSums);
   if (shape->accumulators() > most)
     return "a thread would have more than " + std::to_string(most) + " accumulators";
   if (isF8 && !shape->fitsTwice() && shape->pieceColumns() % 8)
@@ -266,7 +268,8 @@ bool mayStage(tile::ScatterOp scatter, int64_t warps) {
   int64_t panel = panelBytes(shape[contiguous] * elementBytes(view), /*padded=*/false);
   int64_t rows = stagedRows(shape, view, panel), piece = 16 / elementBytes(view);
   // Each thread writes at least one piece of a panel's rows.
-  if (!llvm::isPowerOf2_64(static_cast<uint64_t>(rows)) || rows * panel < warps * 32 * 16)
+  int64_t groups = scatteringGroups(warps);
+  if (rows % groups || !llvm::isPowerOf2_64(static_cast<uint64_t>(rows / groups)) || rows * panel < warps * 32 * 16)
     return false;
   Divisibility divisibility;
   AxisAnalysis axes(divisibility);
@@ -281,12 +284,13 @@ struct ChooseInstructions : PassWrapper<ChooseInstructions, OperationPass<func::
   ChooseInstructions(const InstructionOptions &options) {
     warps = options.warps, hasWarpgroups = options.hasWarpgroups, bulkStores = options.bulkStores;
     mostAccumulators = options.mostAccumulators, operandsAhead = options.operandsAhead;
+    lateLoads = options.lateLoads;
   }
   ChooseInstructions(const ChooseInstructions &other) : PassWrapper(other) {}
   StringRef getArgument() const override { return "tenon-nvidia-choose-instructions"; }
   StringRef getDescription() const override { return "Decide which dots run on warpgroups and which loads are bulk copies"; }
   void runOnOperation() override {
-    chooseInstructions(getOperation(), {hasWarpgroups, warps, bulkStores, mostAccumulators, operandsAhead});
+    chooseInstructions(getOperation(), {hasWarpgroups, warps, bulkStores, mostAccumulators, operandsAhead, lateLoads});
   }
 
   Option<bool> hasWarpgroups{*this, "warpgroups", llvm::cl::desc("sm_90a"), llvm::cl::init(true)};
@@ -295,6 +299,8 @@ struct ChooseInstructions : PassWrapper<ChooseInstructions, OperationPass<func::
   Option<int64_t> mostAccumulators{*this, "most-accumulators", llvm::cl::desc("of a thread"), llvm::cl::init(128)};
   Option<bool> operandsAhead{*this, "operands-ahead", llvm::cl::desc("what operands are computed from is loaded ahead"),
                              llvm::cl::init(true)};
+  Option<bool> lateLoads{*this, "late-loads", llvm::cl::desc("what is needed with sums is loaded in pieces"),
+                         llvm::cl::init(true)};
 };
 
 } // namespace
@@ -353,7 +359,14 @@ std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps) {
   shape.overRows = shape.overColumns = 1;
   int64_t groups = warps / 4;
   while (shape.overRows * shape.overColumns < groups) {
-    if (shape.rows / 64 % (shape.overRows * 2) == 0)
+    if (groups == 3) { // one below or beside the other: three have no halves
+      if (shape.rows % (3 * 64) == 0)
+        shape.overRows = 3;
+      else if (shape.columns % (3 * 8) == 0)
+        shape.overColumns = 3;
+      else
+        return std::nullopt;
+    } else if (shape.rows / 64 % (shape.overRows * 2) == 0)
       shape.overRows *= 2;
     else if (shape.columns % (shape.overColumns * 16) == 0 && llvm::isPowerOf2_64(shape.columns))
       shape.overColumns *= 2;
@@ -365,10 +378,10 @@ std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps) {
   if (isInteger && mine % 16 && mine != 8 && mine != 24)
     return std::nullopt;
   shape.n = mine;
-  if (mine > 256) {
-    if (mine % 256)
+  if (int64_t most = widestInstruction(warps); mine > most) {
+    shape.n = static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(most)));
+    if (mine % shape.n)
       return std::nullopt;
-    shape.n = 256;
   }
   // Register numbers of a linear layout: several blocks of rows or columns are powers of two of them.
   if (!llvm::isPowerOf2_64(shape.rowBlocks()) ||
@@ -560,6 +573,14 @@ void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) 
   for (tile::DotOp dot : dots)
     if (options.operandsAhead && dot->hasAttr(warpgroupAttr) && llvm::isa<scf::ForOp>(dot->getParentOp()))
       llvm::for_each(loadsComputedWith(dot), readInSlot);
+  if (any && options.lateLoads)
+    kernel.walk([&](tile::LoadOp load) {
+      if (load->hasAttr(bulkAttr) || load->hasAttr(aheadAttr) || !mayBeReadInSlot(load) ||
+          !mayBeLate(load, options.warps))
+        return;
+      for (StringRef attr : {bulkAttr, readAttr, lateAttr})
+        load->setAttr(attr, b.getUnitAttr());
+    });
   if (any && options.bulkStores)
     kernel.walk([&](Operation *op) {
       if (auto store = llvm::dyn_cast<tile::StoreOp>(op); store && mayStore(store))

@@ -25,8 +25,13 @@ inline constexpr llvm::StringLiteral bulkAttr = "nvidia.bulk";
 /// dots do.
 inline constexpr llvm::StringLiteral readAttr = "nvidia.read";
 
+/// On those of them (unit) that are needed behind a loop of dots, with its sums: they come in pieces (LateLoads.cpp).
+inline constexpr llvm::StringLiteral lateAttr = "nvidia.late";
+
 /// On a tile.scatter (unit): whole pieces of 16 bytes, written through the memory that bulk stores go through.
 inline constexpr llvm::StringLiteral stagedAttr = "nvidia.staged";
+/// Warpgroups each of which writes rows of its own of such a scatter; 1: all warps write all rows together.
+inline int64_t scatteringGroups(int64_t warps) { return warps == 8 || warps == 12 ? warps / 4 : 1; }
 
 /// On a tile.load (unit): made by the threads, an iteration ahead of the dots on warpgroups that read it (Ahead.cpp).
 inline constexpr llvm::StringLiteral aheadAttr = "nvidia.ahead";
@@ -48,6 +53,9 @@ struct WarpgroupShape {
   bool fitsTwice() const { return accumulators() <= 96; }
   int64_t pieceColumns() const { return n > 128 ? n / 2 : n; }
 };
+/// Columns of an instruction, at most. Three warpgroups begin with 128 registers a thread, and the assembler places the
+/// accumulators of an instruction in those, behind 24 others.
+inline int64_t widestInstruction(int64_t warps) { return warps == 12 ? 192 : 256; }
 /// Nothing when the dot's sizes do not fit.
 std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps);
 
@@ -59,6 +67,13 @@ int64_t storedPanelBytes(int64_t contiguousBytes, int64_t elements);
 /// How a load's tile lies in a slot where threads read it: in panels as above, or in one that has whole rows. No panel:
 /// it cannot be there.
 OperandTile readTile(tile::LoadOp load);
+
+/// The dot, itself or in a loop, behind which a load of a tile of the shape of its sums stands; null: there is none.
+tile::DotOp dotBefore(tile::LoadOp load);
+/// Whether such a load is worth transfers of its own, as far as sizes go; and how its tile lies in slots, panel by
+/// panel.
+bool mayBeLate(tile::LoadOp load, int64_t warps);
+OperandTile lateTile(tile::LoadOp load);
 
 /// Sets the attributes. Whole kernels or nothing: a kernel without a dot on warpgroups has no role to give away.
 void chooseInstructions(mlir::func::FuncOp kernel, const InstructionOptions &options);

@@ -93,7 +93,7 @@ private:
       }
     };
     kernel_.walk([&](Operation *op) {
-      if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
+      if (auto load = llvm::dyn_cast<tile::LoadOp>(op); load && !load->hasAttr(lateAttr))
         note(load, load);
       if (auto store = llvm::dyn_cast<tile::StoreOp>(op))
         note(store, store.getValue());
@@ -127,17 +127,36 @@ private:
     int64_t elements = 1;
     for (int64_t size : shape)
       elements *= llvm::PowerOf2Ceil(size);
-    int64_t warps = options_.warps, groups = 1;
+    Shape part(shape.begin(), shape.end()); // that so many warps have
+    int64_t warps = options_.warps, all = layoutWarps(warps);
+    std::optional<unsigned> divided;                 // by the three warpgroups
     if (isForGroups_ && elements <= mostForGroups) { // each warpgroup has it all
-      groups = warps / 4;
       warps = 4;
+    } else if (hasThreeGroups()) {
+      divided = thirdsOf(shape);
+      warps = divided ? 4 : 8; // what has no thirds two have in halves, and the third what the first has
+      if (divided)
+        part[*divided] /= 3;
     }
+    elements = 1;
+    for (int64_t size : part)
+      elements *= llvm::PowerOf2Ceil(size);
     int64_t perThread = std::max<int64_t>(1, elements / (warps * 32 * options_.cluster));
-    LinearLayout chosen = blocked(Shape(shape.begin(), shape.end()), order, std::min(wish.vector, perThread), 32, warps,
-                                  options_.cluster);
-    if (groups > 1)
-      chosen = chosen * LinearLayout::zeros1D(Unit::Warp, groups, shape.size());
+    LinearLayout chosen = blocked(part, order, std::min(wish.vector, perThread), 32, warps, options_.cluster);
+    if (divided)
+      chosen = chosen.repeat(Unit::Warp, *divided, all / warps);
+    else if (all > warps)
+      chosen = chosen * LinearLayout::zeros1D(Unit::Warp, all / warps, shape.size());
     return layout = attribute(chosen);
+  }
+
+  bool hasThreeGroups() const { return options_.warps == 3 * 4; }
+  /// A dimension that is three times a power of two.
+  static std::optional<unsigned> thirdsOf(ArrayRef<int64_t> shape) {
+    for (auto [d, size] : llvm::enumerate(shape))
+      if (size % 3 == 0 && llvm::isPowerOf2_64(size / 3))
+        return d;
+    return std::nullopt;
   }
 
   LayoutAttr attribute(const LinearLayout &layout) { return toAttribute(kernel_.getContext(), layout); }
@@ -206,10 +225,14 @@ private:
             })
             .Case<tile::ScanOp>([&](auto scan) { return fixed(scanLayout(shapeOf(result), scan.getDim())); })
             .Case<tile::DotOp>([&](auto dot) { return fixed(dotLayout(dot), /*ofDot=*/true); })
-            .Case<tile::GatherOp>([&](auto gather) { return visitIndexed(gather.getIndices(), gather.getMask(), result); })
+            .Case<tile::GatherOp>(
+                [&](auto gather) { return visitIndexed(gather.getIndices(), gather.getMask(), result); })
             .Case<tile::AtomicRMWOp>([&](auto atomic) { return visitIndexed(atomic.getValue(), {}, result); })
             .Case<tile::AtomicCASOp>([&](auto atomic) { return visitIndexed(atomic.getDesired(), {}, result); })
-            .Case<tile::LoadOp, tile::SliceOp, tile::ConcatOp>([&](auto) { return own(); })
+            .Case<tile::LoadOp>([&](auto load) {
+              return load->hasAttr(lateAttr) ? fixed(dotLayout(dotBefore(load)), /*ofDot=*/true) : own();
+            })
+            .Case<tile::SliceOp, tile::ConcatOp>([&](auto) { return own(); })
             .Default([&](Operation *) { // element-wise
               Choice operand = strongest(op.getOperands());
               return operand.kind == Choice::Relay ? own() : operand;
@@ -284,9 +307,13 @@ private:
     for (size_t d = shape.size(); d-- > 0;)
       if (static_cast<int64_t>(d) != dim)
         order.push_back(d);
-    int64_t extent = llvm::PowerOf2Ceil(shape[dim]), threads = options_.warps * 32;
-    return attribute(blocked(Shape(shape.begin(), shape.end()), order, std::max<int64_t>(1, extent / threads), 32,
-                             options_.warps, options_.cluster));
+    int64_t warps = hasThreeGroups() ? 4 : options_.warps; // of three, each warpgroup scans for itself
+    int64_t extent = llvm::PowerOf2Ceil(shape[dim]), threads = warps * 32;
+    LinearLayout layout = blocked(Shape(shape.begin(), shape.end()), order, std::max<int64_t>(1, extent / threads), 32,
+                                  warps, options_.cluster);
+    if (int64_t copies = layoutWarps(options_.warps) / warps; copies > 1)
+      layout = layout * LinearLayout::zeros1D(Unit::Warp, copies, shape.size());
+    return attribute(layout);
   }
 
   /// The part of a result that a warp has at least: a fragment of the matrix unit, or four columns of one row per
@@ -308,8 +335,8 @@ private:
     LayoutAttr layout = attribute(wgmmaAccumulator(shape.n)
                                       .repeat(Unit::Register, 1, shape.columnBlocks())
                                       .repeat(Unit::Register, 0, shape.rowBlocks())
-                                      .repeat(Unit::Warp, 0, shape.overRows)
-                                      .repeat(Unit::Warp, 1, shape.overColumns));
+                                      .repeat(Unit::Warp, 0, layoutWarps(shape.overRows))
+                                      .repeat(Unit::Warp, 1, layoutWarps(shape.overColumns)));
     return shape.swapped ? transposed(layout, {1, 0}) : layout;
   }
 

@@ -5,14 +5,15 @@ using namespace mlir;
 
 namespace tenon::nvidia {
 
-Distribution::Distribution(RankedTensorType type)
-    : Distribution(llvm::cast<LayoutAttr>(type.getEncoding()), type.getShape()) {}
+Distribution::Distribution(RankedTensorType type, int64_t warps)
+    : Distribution(llvm::cast<LayoutAttr>(type.getEncoding()), type.getShape(), warps) {}
 
-Distribution::Distribution(LayoutAttr layout, ArrayRef<int64_t> shape) : shape_(shape), span_(shape.size(), 0) {
+Distribution::Distribution(LayoutAttr layout, ArrayRef<int64_t> shape, int64_t warps)
+    : shape_(shape), span_(shape.size(), 0) {
   int64_t rank = layout.getRank();
   extents_.assign(rank, 1);
   add(layout.getLane(), 0);
-  add(layout.getWarp(), 5);
+  add(layout.getWarp(), 5, warps);
   add(layout.getBlock(), blockBit);
   size_t bits = layout.getReg().size() / rank;
   for (int64_t d = 0; d < rank; ++d) {
@@ -35,7 +36,8 @@ Distribution::Distribution(LayoutAttr layout, ArrayRef<int64_t> shape) : shape_(
   }
 }
 
-void Distribution::add(ArrayRef<int64_t> bases, int firstBit) {
+/// `count`: so many of the numbers that the bits make are there, the lowest; 0: all.
+void Distribution::add(ArrayRef<int64_t> bases, int firstBit, int64_t count) {
   int64_t rank = shape_.size();
   for (size_t bit = 0; bit * rank < bases.size(); ++bit) {
     ThreadBit found{firstBit + static_cast<int>(bit), -1, 0};
@@ -43,9 +45,19 @@ void Distribution::add(ArrayRef<int64_t> bases, int firstBit) {
       if (int64_t step = bases[bit * rank + d]) {
         found.dim = d;
         found.step = step;
-        span_[d] += step;
       }
     threadBits_.push_back(found);
+  }
+  int64_t bits = static_cast<int64_t>(bases.size()) / rank;
+  for (int64_t d = 0; d < rank; ++d) {
+    int64_t most = 0;
+    for (int64_t number = 0; number < (count ? count : int64_t(1) << bits); ++number) {
+      int64_t at = 0;
+      for (int64_t bit = 0; bit < bits; ++bit)
+        at += number >> bit & 1 ? bases[bit * rank + d] : 0;
+      most = std::max(most, at);
+    }
+    span_[d] += most;
   }
 }
 

@@ -17,9 +17,10 @@ namespace tenon::nvidia {
 
 class Distribution {
 public:
-  Distribution(LayoutAttr layout, llvm::ArrayRef<int64_t> shape);
+  /// `warps`: that there are, of those whose numbers the layout has bits for; 0: all (Layouts.h: layoutWarps).
+  Distribution(LayoutAttr layout, llvm::ArrayRef<int64_t> shape, int64_t warps = 0);
   /// Of a tile value after layout selection.
-  explicit Distribution(mlir::RankedTensorType type);
+  explicit Distribution(mlir::RankedTensorType type, int64_t warps = 0);
 
   llvm::ArrayRef<int64_t> shape() const { return shape_; }
   int64_t rank() const { return shape_.size(); }
@@ -47,7 +48,7 @@ public:
   int64_t consecutive(int64_t dim) const;
 
 private:
-  void add(llvm::ArrayRef<int64_t> bases, int firstBit);
+  void add(llvm::ArrayRef<int64_t> bases, int firstBit, int64_t count = 0);
 
   llvm::SmallVector<int64_t, 5> shape_, span_; // span: the largest coordinate a thread's number contributes
   llvm::SmallVector<Coords> offsets_;

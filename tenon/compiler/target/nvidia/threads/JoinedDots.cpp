@@ -18,9 +18,6 @@ using namespace mlir;
 namespace tenon::nvidia {
 namespace {
 
-/// Of one instruction.
-constexpr int64_t mostColumns = 256;
-
 } // namespace
 
 /// A dot, both of whose operands the accelerator brings.
@@ -63,7 +60,7 @@ bool ThreadEmitter::mayJoin(const Joinable &first, const Joinable &next, int64_t
   const OperandTile &tile = first.right->tile; // next's follows without a gap, and one descriptor says how both lie
   columns += next.shape.n;
   if (tile.panel != next.right->tile.panel || tile.isPadded() || tile.bytes() % panelAlignment ||
-      columns > mostColumns || (element.isInteger(8) && columns % 16 && columns != 24))
+      columns > widestInstruction(4 * first.shape.overRows) || (element.isInteger(8) && columns % 16 && columns != 24))
     return false;
   // What `next` adds to is there, and not under way; nobody waits for `first` before `next` is started.
   Operation *sums = other.getAcc().getDefiningOp();
@@ -114,7 +111,8 @@ void ThreadEmitter::planJoinedDots() {
   });
   for (auto &ring : rings_)
     for (Transfer &transfer : ring->transfers)
-      place(*ring, transfer);
+      if (ring->steps.empty())
+        place(*ring, transfer);
 }
 
 /// The dots that this one starts, itself first.

@@ -4,6 +4,8 @@
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
 #include "tenon/compiler/target/nvidia/layout/LinearLayout.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <optional>
 
 /// Layouts as attributes of tile types, and the ways they follow from each other.
@@ -11,6 +13,9 @@ namespace tenon::nvidia {
 
 LayoutAttr toAttribute(mlir::MLIRContext *context, const LinearLayout &layout);
 LinearLayout toLayout(LayoutAttr layout);
+/// How many warps the layouts of a block's tiles are of: as many as the bits of their numbers make. Of three warpgroups
+/// that is one more, which is not there; no tile has elements that only it would hold.
+inline int64_t layoutWarps(int64_t warps) { return static_cast<int64_t>(llvm::PowerOf2Ceil(warps)); }
 LayoutAttr layoutOf(mlir::Type tile); ///< null for a tile without one
 mlir::RankedTensorType withLayout(mlir::Type tile, LayoutAttr layout);
 

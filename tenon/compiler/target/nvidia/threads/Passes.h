@@ -31,6 +31,7 @@ struct InstructionOptions {
   bool bulkStores = true;    ///< stores by the tensor memory accelerator too
   int64_t mostAccumulators = 128; ///< of a thread, beyond which there are not registers for what comes with them
   bool operandsAhead = true;      ///< loads of what operands are computed from, too
+  bool lateLoads = true;          ///< loads of what is needed with a dot's sums, too
 };
 
 /// Marks dots that run on warpgroups, and loads and stores that are bulk copies (ChooseInstructions.h).

@@ -6,6 +6,7 @@
 //
 // Where a register lies past the tile's edge for some threads it takes part as the neutral element, if the combination has
 // a known one; otherwise each partial result carries a flag that says whether it holds anything.
+#include "tenon/compiler/target/nvidia/threads/Layouts.h"
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -112,7 +113,7 @@ void ThreadEmitter::emitReduce(tile::ReduceOp op) {
     if (ofBlocks)
       combineAcrossBlocks(lists, bits, sameMask, combineLists);
     else
-      combineAcrossWarps(lists, bits, combineLists);
+      combineAcrossWarps(lists, bits, sameMask >> 5, combineLists);
     size_t next = 0;
     for (Partial &partial : partials)
       if (!partial.values.empty())
@@ -149,8 +150,9 @@ Value ThreadEmitter::fromBits(Value bits, Type type) {
 
 /// lists[i] becomes the combination of the lists[i] of all warps that differ in these bits of their number. Each warp
 /// leaves its values in shared memory, slot by slot, and everybody reads and combines all of them in one order, so that
-/// all get the same bits. Lanes hold different rows: a slot has 32 places.
-void ThreadEmitter::combineAcrossWarps(MutableArrayRef<SmallVector<Value>> lists, ArrayRef<int> bits,
+/// all get the same bits. Lanes hold different rows: a slot has 32 places. `same`: bits of the warps' numbers that make
+/// no difference to the result, the given ones and those of duplicates.
+void ThreadEmitter::combineAcrossWarps(MutableArrayRef<SmallVector<Value>> lists, ArrayRef<int> bits, int64_t same,
                                        CombineLists combine) {
   int64_t warps = options_.threads / 32, mark = markShared(), slotBytes = exchangedBytes(lists);
   int64_t perWarp = 0;
@@ -170,10 +172,7 @@ void ThreadEmitter::combineAcrossWarps(MutableArrayRef<SmallVector<Value>> lists
       at += 32 * slotBytes;
     }
   // The first warp of this warp's row: its number with those bits cleared.
-  int64_t mask = 0;
-  for (int bit : bits)
-    mask |= int64_t(1) << bit;
-  Value first = b_.create<arith::AndIOp>(warp, i32(~mask & (warps - 1)));
+  Value first = b_.create<arith::AndIOp>(warp, i32(~same & (layoutWarps(warps) - 1)));
   Value firstOffset = b_.create<arith::AddIOp>(b_.create<arith::MulIOp>(first, i32(perWarp)), laneOffset);
   SmallVector<SmallVector<Value>> sums(lists.size());
   for (int64_t number = 0; number < (int64_t(1) << bits.size()); ++number) {
@@ -181,6 +180,8 @@ void ThreadEmitter::combineAcrossWarps(MutableArrayRef<SmallVector<Value>> lists
     for (size_t i = 0; i < bits.size(); ++i)
       if (number >> i & 1)
         step |= int64_t(1) << bits[i];
+    if (step >= warps)
+      continue; // there is no such warp
     int64_t from = window.begin + step * perWarp;
     for (size_t i = 0; i < lists.size(); ++i) {
       SmallVector<Value> values;

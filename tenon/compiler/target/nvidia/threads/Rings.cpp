@@ -46,16 +46,17 @@ bool isFirstDot(tile::DotOp dot) {
 
 /// Loads of one block that some dot reads together share a ring, and so do those that threads read.
 void ThreadEmitter::planRings() {
-  llvm::DenseMap<std::pair<Operation *, Block *>, Ring *> byDot; // null: read by threads
+  llvm::DenseMap<std::pair<Operation *, Block *>, Ring *> byDot;
+  llvm::DenseMap<Block *, Ring *> readIn[2]; // by threads; the others, and those that are late
   kernel_.walk([&](tile::LoadOp load) {
     if (!load->hasAttr(bulkAttr))
       return;
     Operation *other = nullptr;
     SmallVector<DotUse> uses = dotUses(load, other);
-    bool isRead = load->hasAttr(readAttr);
+    bool isRead = load->hasAttr(readAttr), isLate = load->hasAttr(lateAttr);
     if (isRead)
       uses.clear();
-    Ring *ring = isRead ? byDot.lookup({nullptr, load->getBlock()}) : nullptr;
+    Ring *ring = isRead ? readIn[isLate].lookup(load->getBlock()) : nullptr;
     // The threads wait for a ring at its first load, and its transfers are started at the last one: a loop in between,
     // with a ring of its own, would wait for the threads.
     if (ring)
@@ -72,7 +73,7 @@ void ThreadEmitter::planRings() {
       ring->stages = isInLoop(ring->block) ? std::max<int64_t>(options_.stages, 1) : 1;
       ring->isRead = isRead;
       if (isRead)
-        byDot[{nullptr, load->getBlock()}] = ring;
+        readIn[isLate][load->getBlock()] = ring;
     }
     Transfer transfer;
     transfer.load = load;
@@ -94,9 +95,10 @@ void ThreadEmitter::planRings() {
       if (static_cast<int64_t>(d) != transfer.columnDim)
         rows *= size;
     int64_t bytes = byteSize(memoryType(load.getType().getElementType()));
-    transfer.tile = isRead ? readTile(load)
-                           : planPanelTile(rows, shape[transfer.columnDim], bytes,
-                                           panelBytes(shape[transfer.columnDim] * bytes, /*padded=*/!alongK));
+    transfer.tile = isLate   ? lateTile(load)
+                    : isRead ? readTile(load)
+                             : planPanelTile(rows, shape[transfer.columnDim], bytes,
+                                             panelBytes(shape[transfer.columnDim] * bytes, /*padded=*/!alongK));
     int64_t panel = transfer.tile.panel;
     auto shared = shared_.loads.find(load);
     transfer.isShared = shared != shared_.loads.end();
@@ -126,12 +128,15 @@ void ThreadEmitter::planRings() {
       transfer.mapOfAll = mapOf(transfer.tile.paddedRows);
     ring->transfers.push_back(std::move(transfer));
   });
+  for (auto &ring : rings_)
+    if (ring->transfers.front().load->hasAttr(lateAttr))
+      planLate(*ring);
   planJoinedDots();
   for (auto &ring : rings_) {
     int64_t bytes = ring->stages * ring->slotBytes;
     ring->window.begin = allocateShared(bytes, panelAlignment);
     ring->window.end = ring->window.begin + bytes;
-    if (ring->stages > 1)
+    if (ring->stages > 1 && ring->steps.empty())
       stageBytes_ += ring->slotBytes + 16; // its barriers
     for (Transfer &transfer : ring->transfers)
       remark(transfer.load.getLoc(),
@@ -140,7 +145,7 @@ void ThreadEmitter::planRings() {
                  (ring->stages == 1 ? " slot" : " slots") + " of shared memory" +
                  (transfer.isShared ? ", each of " + std::to_string(options_.sharers) + " blocks a part for all" : "") +
                  (transfer.sharedIf.empty() ? "" : " where it is the same for all") +
-                 (ring->isRead ? ", where threads read it" : ""));
+                 (ring->isRead ? ", where threads read it" : "") + (ring->steps.empty() ? "" : " panel by panel"));
   }
 }
 
@@ -261,6 +266,8 @@ void ThreadEmitter::advance(Ring &ring) {
 }
 
 void ThreadEmitter::startTransfers(Ring &ring) {
+  if (!ring.steps.empty())
+    return isPrefetching_ ? void() : startLate(ring);
   if (isPrefetching_)
     return startBoxes(ring, {});
   b_.create<MbarrierWaitOp>(barrierAt(ring.empty, ring.slot), b_.create<arith::XOrIOp>(ring.phase, i32(1)));
@@ -319,11 +326,16 @@ void ThreadEmitter::startShare(const Ring &ring, const Transfer &transfer, Value
 /// A box for each panel; `firstRow` (null: 0) of the tile is where they begin, and all blocks of the cluster get them.
 void ThreadEmitter::startTransfer(const Ring &ring, const Transfer &transfer, int mapNumber, Value slotBegin,
                                   Value firstRow) {
+  startPanels(ring, transfer, mapNumber, slotBegin, firstRow, 0, transfer.tile.panels());
+}
+
+void ThreadEmitter::startPanels(const Ring &ring, const Transfer &transfer, int mapNumber, Value slotBegin,
+                                Value firstRow, int64_t begin, int64_t end) {
   tile::LoadOp load = transfer.load;
   Value map = b_.create<TensorMapOp>(b_.getI64Type(), static_cast<uint32_t>(mapNumber)), everybody;
   if (firstRow)
     everybody = b_.create<arith::ConstantIntOp>((int64_t(1) << options_.sharers) - 1, 16);
-  for (int64_t panel = 0; panel < transfer.tile.panels(); ++panel) {
+  for (int64_t panel = begin; panel < end; ++panel) {
     SmallVector<Value> coordinates;
     for (unsigned dim : tensorMaps_[mapNumber].dims) {
       Value at = boxCoordinate(load.getOffsets()[dim]);
@@ -379,6 +391,11 @@ void ThreadEmitter::emitBulkLoad(tile::LoadOp op) {
     auto transfer = llvm::find_if(ring->transfers, [&](const Transfer &each) { return each.load == op; });
     if (transfer == ring->transfers.end())
       continue;
+    if (!ring->steps.empty()) {
+      if (transfer == ring->transfers.begin())
+        readLate(*ring);
+      continue;
+    }
     if (transfer == ring->transfers.begin())
       takeSlot(*ring);
     if (!ring->isRead) {
@@ -467,8 +484,9 @@ ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
     }
   }
   // The first product needs no zeros to add to. Where teams take turns the assembler would write them behind the wait
-  // for the turn; but there the predicate costs registers that more accumulators do not leave.
-  constexpr int64_t mostInTurns = 176;
+  // for the turn; but there the predicate costs registers that more accumulators do not leave, nor those of three
+  // warpgroups.
+  constexpr int64_t mostInTurns = 176, mostOfThree = 96;
   for (tile::DotOp last : carried.dots) {
     auto beginsAtZero = [&](tile::DotOp dot) {
       auto argument = llvm::dyn_cast<BlockArgument>(dot.getAcc());
@@ -479,7 +497,8 @@ ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
     int64_t accumulators = 0;
     for (tile::DotOp dot : together)
       accumulators += dot.getType().getNumElements() / options_.threads;
-    bool leaveRegisters = !turns_ || accumulators <= mostInTurns;
+    bool leaveRegisters =
+        turns_ ? accumulators <= mostInTurns : options_.threads != 3 * 128 || accumulators <= mostOfThree;
     if (leaveRegisters && isFirstDot(first) && llvm::all_of(together, beginsAtZero))
       carried.fromZero = together;
   }

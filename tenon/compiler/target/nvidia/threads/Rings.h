@@ -21,6 +21,12 @@ struct ThreadEmitter::Transfer {
   int mapOfRest = -1; ///< where blocks cannot have equally many: of the swizzled rows, eight, that the first ones load besides
 };
 
+/// One after the other of those that LateLoads.cpp makes: some panels of a transfer, by its number.
+struct ThreadEmitter::LateStep {
+  size_t transfer;
+  int64_t panel, panels, apart; ///< the first, how many, and how far from one to the next
+};
+
 /// Slots of shared memory through which the tiles of some loads of one block of the program go, loads that a dot reads
 /// together, or those that threads read. Each slot has two barriers: `full`, on which the transfers' bytes arrive, and
 /// `empty`, on which each warpgroup that holds tiles arrives when it is done, or each of its warps where threads read.
@@ -32,6 +38,8 @@ struct ThreadEmitter::Ring {
   SharedWindow window;
   bool isShared = false; ///< one of the transfers is: a slot is free when all blocks of the cluster are done with it
   bool isRead = false;   ///< by threads, into registers
+  /// Where tiles come panel by panel, a slot each; otherwise a slot holds all tiles.
+  llvm::SmallVector<LateStep> steps;
   int64_t full = 0, empty = 0; ///< where the barriers are
   /// Ops of the block that read the tiles, or hold one that does; null where threads read.
   mlir::Operation *firstUse = nullptr, *lastUse = nullptr;

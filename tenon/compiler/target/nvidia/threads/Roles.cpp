@@ -24,8 +24,9 @@ namespace tenon::nvidia {
 namespace {
 
 constexpr int64_t registersOfMultiprocessor = 65536, mostRegisters = 255;
-/// A transfer's addresses and the rings' state, in one thread.
-constexpr int64_t producerRegisters = 40;
+/// A transfer's addresses and the rings' state, in one thread. Beside three warpgroups 32, which leave each of their
+/// threads 160, where 40 leave 152.
+constexpr int64_t producerRegisters = 40, producerRegistersOfThree = 32;
 /// Of a block, one after the other, where how it begins still matters.
 constexpr int64_t fewInstances = 4;
 /// About as many blocks as work at a time.
@@ -40,10 +41,12 @@ int64_t registersAtEntry(int64_t threads, int64_t blocks) {
 } // namespace
 
 LogicalResult ThreadEmitter::emitSpecialised() {
-  SmallVector<tile::LoadOp> loads;
+  SmallVector<tile::LoadOp> loads, late, others;
   kernel_.walk([&](tile::LoadOp load) {
-    if (load->hasAttr(bulkAttr))
-      loads.push_back(load);
+    if (!load->hasAttr(bulkAttr))
+      return;
+    loads.push_back(load);
+    (load->hasAttr(lateAttr) ? late : others).push_back(load);
   });
   ProducerSlice slice = producerSlice(loads);
   if (options_.sharers > 1)
@@ -86,7 +89,8 @@ LogicalResult ThreadEmitter::emitSpecialised() {
 
   int64_t workers = this->workers(), threads = workers + producerThreads,
           entry = registersAtEntry(threads, options_.blocks);
-  int64_t forWorkers = (entry * threads - producerRegisters * producerThreads) / workers / 8 * 8;
+  int64_t forProducers = workers == 3 * 128 ? producerRegistersOfThree : producerRegisters;
+  int64_t forWorkers = (entry * threads - forProducers * producerThreads) / workers / 8 * 8;
   bool moveRegisters = options_.steps.registers && entry < forWorkers && forWorkers <= mostRegisters && entry < mostRegisters;
   if (moveRegisters)
     function_->setAttr(minimumBlocksAttr, b_.getI64IntegerAttr(options_.blocks));
@@ -96,7 +100,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
 
   b_.setInsertionPointToStart(roles.elseBlock());
   if (moveRegisters)
-    b_.create<SetMaxRegistersOp>(static_cast<uint32_t>(producerRegisters), false);
+    b_.create<SetMaxRegistersOp>(static_cast<uint32_t>(forProducers), false);
   Value isProducer = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadOfBlock_, i32(workers));
   auto only = b_.create<scf::IfOp>(isProducer);
   b_.setInsertionPointToStart(only.thenBlock());
@@ -111,10 +115,24 @@ LogicalResult ThreadEmitter::emitSpecialised() {
     return success();
   };
   planStreams(grid);
+  bool isLateApart = !late.empty() && !schedule_;
+  if (isLateApart) {
+    slice = producerSlice(others);
+    startsLate_ = false;
+  }
   if (failed(emitInstances(grid, /*produces=*/true, produce)))
     return failure();
   b_.create<AllowNextLaunchOp>(); // all loads are under way: this block ends soon
   awaitSharers();
+  if (isLateApart) {
+    b_.setInsertionPointAfter(only);
+    Value isOther = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, threadOfBlock_, i32(workers + 32));
+    b_.setInsertionPointToStart(b_.create<scf::IfOp>(isOther).thenBlock());
+    slice = producerSlice(late);
+    startsLate_ = true;
+    if (failed(emitInstances(grid, /*produces=*/true, produce)))
+      return failure();
+  }
 
   b_.setInsertionPointToStart(roles.thenBlock());
   if (moveRegisters)
@@ -134,6 +152,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
   };
   if (failed(emitInstances(grid, /*produces=*/false, work)))
     return failure();
+  sinkLateReads();
   if (!bulkStaging_.empty()) { // no block ends while its memory is read
     auto leader = b_.create<scf::IfOp>(warpgroupLeader());
     b_.setInsertionPointToStart(leader.thenBlock());
@@ -386,7 +405,7 @@ Value ThreadEmitter::warpgroupLeader() {
 void ThreadEmitter::emitProducer(Operation &op, const ProducerSlice &slice) {
   b_.setLoc(op.getLoc());
   for (auto &ring : rings_)
-    if (ring->transfers.back().load == &op)
+    if (ring->transfers.back().load == &op && startsLate_.value_or(!ring->steps.empty()) == !ring->steps.empty())
       startTransfers(*ring);
   if (!slice.ops.contains(&op))
     return;

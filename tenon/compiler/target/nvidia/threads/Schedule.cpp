@@ -170,7 +170,7 @@ void ThreadEmitter::planSchedule(tile::GridOp grid, ArrayRef<Operation *> progra
     schedule_ = std::make_unique<Schedule>();
     schedule_->counter = views_.find(op.getView())->second.address;
     for (Operation *each : program)
-      if (hasTransfer(each))
+      if (hasTransfer(each) && !each->hasAttr(lateAttr))
         schedule_->lastLoop = llvm::dyn_cast<scf::ForOp>(each);
     planFindings(program, slice);
     schedule_->slotBytes = 8 * places + 8 * static_cast<int64_t>(1 + schedule_->findings.size());

@@ -194,9 +194,9 @@ SharedLoads sharedLoads(func::FuncOp kernel, int64_t blocks) {
       bytes += when->empty() ? all : all / 2; // what is always shared is worth more
       found.loads[load] = std::move(*when);
     });
-    if (!together)
+    if (!together && best.loads.empty())
       best.refusal = "how often a load runs depends on the axis of the grid";
-    else if (bytes > bestBytes) {
+    if (together && bytes > bestBytes) {
       bestBytes = bytes;
       best = std::move(found);
     }

@@ -16,6 +16,7 @@
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
+#include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -42,10 +43,13 @@ bool hasNoEffect(Operation *op) {
 }
 
 bool waitsForData(Operation *op) {
-  return op->walk([](Operation *inside) {
-             return llvm::isa<MbarrierWaitOp, CpAsyncWaitOp, AwaitEarlierLaunchesOp>(inside) ? WalkResult::interrupt()
-                                                                                            : WalkResult::advance();
-           }).wasInterrupted();
+  return op
+      ->walk([](Operation *inside) {
+        bool waits = llvm::isa<MbarrierWaitOp, CpAsyncWaitOp, AwaitEarlierLaunchesOp>(inside) &&
+                     !inside->hasAttr(lateAttr); // in the midst of what they are needed for
+        return waits ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// The body of a loop without loops in it. Its order is that of loads that run ahead, and better left alone.

@@ -10,6 +10,7 @@
 //
 // The accelerator cannot: it writes boxes, and their rows are next to each other. Nobody waits for the writes, either.
 // Where the program stores the tile on the other side of a branch, both have the same memory.
+#include "tenon/compiler/target/nvidia/threads/Layouts.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
 #include "tenon/compiler/target/nvidia/threads/Staging.h"
 
@@ -35,19 +36,20 @@ LinearLayout piecesLayout(Value value, Value view, int64_t warps) {
     registers.push_back(along(columnDim, step));
   for (int64_t step = piece; step < panel; step *= 2)
     threads.push_back(along(columnDim, step));
-  size_t bits = llvm::Log2_64(static_cast<uint64_t>(warps * 32));
-  bool halves = warps == 8;
-  int64_t row = 1, rows = halves ? tile.rows / 2 : tile.rows;
-  for (; threads.size() < bits - (halves ? 1 : 0); row *= 2)
+  int64_t groups = scatteringGroups(warps), row = 1, rows = tile.rows / groups;
+  size_t bits = llvm::Log2_64(static_cast<uint64_t>(warps / groups * 32));
+  while (threads.size() < bits) {
     threads.push_back(along(rowDim, row));
-  if (halves)
-    threads.push_back(along(rowDim, rows));
+    row *= 2;
+  }
+  for (int64_t group = 1; group < groups; group *= 2)
+    threads.push_back(along(rowDim, group * rows));
   for (; row < rows; row *= 2)
     registers.push_back(along(rowDim, row));
   for (int64_t step = panel; step < columns; step *= 2)
     registers.push_back(along(columnDim, step));
   Shape extents(rank, 1);
-  extents[static_cast<size_t>(rowDim)] = tile.rows;
+  extents[static_cast<size_t>(rowDim)] = rows * layoutWarps(groups);
   extents[static_cast<size_t>(columnDim)] = columns;
   return LinearLayout({{Unit::Register, registers},
                        {Unit::Lane, {threads.begin(), threads.begin() + 5}},

@@ -18,6 +18,7 @@ constexpr std::pair<const char *, bool Steps::*> table[] = {
     {"bulk-stores", &Steps::bulkStores},
     {"slices", &Steps::slices},
     {"early-loads", &Steps::earlyLoads},
+    {"late-loads", &Steps::lateLoads},
     {"group-exchange", &Steps::groupExchange},
     {"sinking", &Steps::sinking},
     {"first-loads", &Steps::firstLoads},

@@ -20,6 +20,7 @@ struct Steps {
   bool liveRows = true;     ///< warpgroups whose rows nobody needs multiply nothing
   bool bulkStores = true;   ///< stores by the tensor memory accelerator
   bool slices = true;       ///< large tiles are stored in slices that take turns in little shared memory
+  bool lateLoads = true;    ///< large tiles behind a loop of dots come by the tensor memory accelerator, in pieces
   bool earlyLoads = true;   ///< loads behind a loop of dots are made before it
   bool groupExchange = true; ///< small tiles change layout within each warpgroup
   bool sinking = true;      ///< values are computed where they are used

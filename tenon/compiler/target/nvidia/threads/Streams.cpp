@@ -76,7 +76,8 @@ void ThreadEmitter::planStreams(tile::GridOp grid) {
     ofAll.push_back(loadsOfAll(kernel_, static_cast<int64_t>(axis)));
   for (auto &ring : rings_)
     for (Transfer &transfer : ring->transfers) {
-      if (partnersOf(transfer.load, kernel_) > mostPartners || !loadsNothingTwice(transfer.load))
+      if (!ring->steps.empty() || partnersOf(transfer.load, kernel_) > mostPartners ||
+          !loadsNothingTwice(transfer.load))
         continue;
       b_.setLoc(transfer.load.getLoc());
       Value readers = i32(1);

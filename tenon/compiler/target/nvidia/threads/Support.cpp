@@ -29,7 +29,7 @@ const Distribution &ThreadEmitter::distribution(Value tile) {
   Type key = RankedTensorType::get(type.getShape(), b_.getI1Type(), type.getEncoding());
   auto &slot = distributions_[key];
   if (!slot)
-    slot = std::make_unique<Distribution>(type);
+    slot = std::make_unique<Distribution>(type, options_.threads / 32);
   return *slot;
 }
 

@@ -75,8 +75,8 @@ int64_t exchangedBytes(llvm::ArrayRef<llvm::SmallVector<mlir::Value>> lists);
 /// Whether a dot runs on the matrix units (mma.sync); otherwise each thread multiplies and adds.
 bool usesMatrixUnit(tile::DotOp dot);
 
-/// How threads read a staged tile (Staging.h) to write it to memory: pieces of 16 bytes, the neighbours of a panel's row
-/// beside each other; each of two warpgroups has half of the rows.
+/// How threads read a staged tile (Staging.h) to write it to memory: pieces of 16 bytes, the neighbours of a panel's
+/// row beside each other; each of two or three warpgroups has its rows.
 LinearLayout piecesLayout(mlir::Value value, mlir::Value view, int64_t warps);
 
 /// Whether two views may have memory in common, as far as the launch checks it.
@@ -225,7 +225,7 @@ private:
   using CombineLists = llvm::function_ref<llvm::SmallVector<mlir::Value>(const llvm::SmallVector<mlir::Value> &,
                                                                         const llvm::SmallVector<mlir::Value> &)>;
   void combineAcrossWarps(llvm::MutableArrayRef<llvm::SmallVector<mlir::Value>> lists, llvm::ArrayRef<int> bits,
-                          CombineLists combine);
+                          int64_t same, CombineLists combine);
   //--- ClusterReduce.cpp ---
   void combineAcrossBlocks(llvm::MutableArrayRef<llvm::SmallVector<mlir::Value>> lists, llvm::ArrayRef<int> bits,
                            int64_t same, CombineLists combine);
@@ -383,6 +383,14 @@ private:
                      mlir::Value firstRow);
   void takeSlot(Ring &ring);
   void emitBulkLoad(tile::LoadOp op);
+  void startPanels(const Ring &ring, const Transfer &transfer, int mapNumber, mlir::Value slotBegin,
+                   mlir::Value firstRow, int64_t begin, int64_t end);
+  //--- LateLoads.cpp
+  struct LateStep;
+  void planLate(Ring &ring);
+  void startLate(Ring &ring);
+  void readLate(Ring &ring);
+  void sinkLateReads();
   //--- SlotReads.cpp
   void readSlot(const Transfer &transfer);
   void releaseReadSlot(Ring &ring);
@@ -564,6 +572,8 @@ private:
   OperandBuffers *buffers_ = nullptr; ///< of the loop at hand; null: it has none
   bool buffersOperands_ = false;      ///< a loop has
   std::vector<std::unique_ptr<Ring>> rings_;
+  std::vector<llvm::SmallVector<mlir::Operation *>> lateReads_; ///< each in one run of operations
+  std::optional<bool> startsLate_; ///< of the transfers, the late ones only, or all others; none: all
   Instances instances_;
   bool isPrefetching_ = false; ///< transfers go to the L2 cache
   std::unique_ptr<Schedule> schedule_; ///< null: blocks have fixed shares

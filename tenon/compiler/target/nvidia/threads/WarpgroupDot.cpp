@@ -78,7 +78,7 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     Value at = operand.at;
     if (groups > 1) {
       Value number = firstBit ? b_.create<arith::ShRUIOp>(group, i32(firstBit)).getResult() : group;
-      number = b_.create<arith::AndIOp>(number, i32(groups - 1));
+      number = b_.create<arith::AndIOp>(number, i32(llvm::PowerOf2Ceil(groups) - 1));
       int64_t bytes = each * operand.tile.elementBytes;
       Value offset;
       if (operand.alongK || bytes % operand.tile.panel == 0) {
@@ -94,7 +94,7 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     return b_.create<arith::OrIOp>(address, i64(descriptorBits(operand.tile, operand.alongK)));
   };
   Value atA = descriptor(a, shape.overRows, 0, shape.rowBlocks() * 64);
-  Value atB = descriptor(b, shape.overColumns, llvm::Log2_64(shape.overRows), shape.columnBlocks() * shape.n);
+  Value atB = descriptor(b, shape.overColumns, llvm::Log2_64_Ceil(shape.overRows), shape.columnBlocks() * shape.n);
   auto moved = [&](Value at, int64_t bytes) -> Value {
     return bytes ? b_.create<arith::AddIOp>(at, i64(bytes / unit)).getResult() : at;
   };

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Half of 1 + erf(s x) or 1 + tanh(a x + b x^3), and its product with x, by a table of cubics (math/Tabulated.h), where
+// the sum is marked for it, whole registers are computed, and the table is good enough:
+//
+//     1 + erf(s x) {tile.tabulated}       vrangeps      t = min(|x|, bound)
+//     0.5 * ...                           vfmadd        t^2 + magic, whose low bits are the index
+//     x * ...                             vpermt2ps x4  the coefficients
+//                                         vfmadd    x3  c
+//                                         vfixupimmps   max(x, 0), but NaN for minus infinity
+//                                         vfnmadd       max(x, 0) - t c
+//
+// Eleven instructions where the polynomials have 18; the others are left to tenon-expand-math.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace tenon::cpu {
+
+/// On a sum with 1 that is only ever seen rounded to bf16 or less, where one that is very small may be 0.
+inline constexpr llvm::StringLiteral tabulatedAttr = "tile.tabulated";
+
+void tabulateMath(mlir::ModuleOp module);
+
+} // namespace tenon::cpu

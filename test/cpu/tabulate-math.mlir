@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is marked for tables, and what becomes of it.
+// RUN: %lower %s | FileCheck %s --check-prefix=MARKED
+// RUN: tenon-opt -split-input-file --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=avx512},tenon-cpu-lower-to-llvm)' %s | FileCheck %s
+// RUN: tenon-opt -split-input-file --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=avx2},tenon-cpu-lower-to-llvm)' %s | FileCheck %s --check-prefix=WITHOUT
+// WITHOUT-NOT: vpermi2var
+// WITHOUT-NOT: tile.tabulated
+
+// x times the normal distribution at x: four coefficients for each of two registers, and no power of two.
+// MARKED-LABEL: func.func private @instance
+// MARKED: arith.addf %{{.*}} {tile.coarse, tile.relaxed, tile.tabulated}
+// CHECK-LABEL: llvm.func @instance
+// CHECK: "llvm.x86.avx512.mask.range.ps.512"
+// CHECK: llvm.intr.fma
+// CHECK-COUNT-4: "llvm.x86.avx512.vpermi2var.ps.512"
+// CHECK: "llvm.x86.avx512.mask.fixupimm.ps.512"
+// CHECK-NOT: llvm.intr.floor
+// CHECK-NOT: llvm.fdiv
+// CHECK-LABEL: llvm.func @tenon_run
+func.func @gelu(%x: !tile.view<1, bf16> {tile.unit_stride = 0 : i64},
+                %y: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %i: index) attributes {tile.no_overlap} {
+  %scale = arith.constant dense<0.707106769> : tensor<64xf32>
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %half = arith.constant dense<0.5> : tensor<64xf32>
+  %l = tile.load %x[%i] : !tile.view<1, bf16> -> tensor<64xbf16>
+  %t = tile.cast %l : tensor<64xbf16> -> tensor<64xf32>
+  %s = arith.mulf %t, %scale : tensor<64xf32>
+  %e = math.erf %s : tensor<64xf32>
+  %d = arith.addf %e, %one : tensor<64xf32>
+  %h = arith.mulf %d, %half : tensor<64xf32>
+  %p = arith.mulf %t, %h : tensor<64xf32>
+  %r = tile.cast %p : tensor<64xf32> -> tensor<64xbf16>
+  tile.store %r, %y[%i] : tensor<64xbf16>, !tile.view<1, bf16>
+  return
+}
+
+// -----
+
+// 1 + tanh(2 x) falls too slowly for so few ranges, and stays a quotient.
+// MARKED-LABEL: func.func private @instance
+// CHECK-LABEL: llvm.func @instance
+// CHECK-NOT: vpermi2var
+// CHECK: llvm.fdiv
+// CHECK-LABEL: llvm.func @tenon_run
+func.func @gate(%x: !tile.view<1, bf16> {tile.unit_stride = 0 : i64},
+                %y: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %i: index) attributes {tile.no_overlap} {
+  %two = arith.constant dense<2.0> : tensor<64xf32>
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %l = tile.load %x[%i] : !tile.view<1, bf16> -> tensor<64xbf16>
+  %t = tile.cast %l : tensor<64xbf16> -> tensor<64xf32>
+  %s = arith.mulf %t, %two : tensor<64xf32>
+  %e = math.tanh %s : tensor<64xf32>
+  %d = arith.addf %e, %one : tensor<64xf32>
+  %p = arith.mulf %t, %d : tensor<64xf32>
+  %r = tile.cast %p : tensor<64xf32> -> tensor<64xbf16>
+  tile.store %r, %y[%i] : tensor<64xbf16>, !tile.view<1, bf16>
+  return
+}
+
+// -----
+
+// What something is divided by must not be 0 for being small; f16 sees more than the table has.
+// MARKED-LABEL: func.func private @instance
+// MARKED-NOT: tile.tabulated
+// CHECK-LABEL: llvm.func @instance
+// CHECK-NOT: vpermi2var
+// CHECK-LABEL: llvm.func @tenon_run
+func.func @divisor(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                   %y: !tile.view<1, bf16> {tile.unit_stride = 0 : i64},
+                   %z: !tile.view<1, f16> {tile.unit_stride = 0 : i64}, %i: index) attributes {tile.no_overlap} {
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %t = tile.load %x[%i] : !tile.view<1, f32> -> tensor<64xf32>
+  %e = math.erf %t : tensor<64xf32>
+  %d = arith.addf %e, %one : tensor<64xf32>
+  %q = arith.divf %t, %d : tensor<64xf32>
+  %r = tile.cast %q : tensor<64xf32> -> tensor<64xbf16>
+  tile.store %r, %y[%i] : tensor<64xbf16>, !tile.view<1, bf16>
+  %u = arith.addf %t, %t : tensor<64xf32>
+  %f = math.erf %u : tensor<64xf32>
+  %g = arith.addf %f, %one : tensor<64xf32>
+  %h = tile.cast %g : tensor<64xf32> -> tensor<64xf16>
+  tile.store %h, %z[%i] : tensor<64xf16>, !tile.view<1, f16>
+  return
+}

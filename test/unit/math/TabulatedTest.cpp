@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Functions by tables of cubics: how good they are for every bf16, every f16 and other floats, what is refused, and
+// special values.
+#include "tenon/compiler/math/Tabulated.h"
+#include "tenon/compiler/math/HostArithmetic.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+using namespace tenon::math;
+
+namespace {
+
+struct TableArithmetic : HostArithmetic {
+  float lookUp(const Table &table, std::uint32_t index) { return table[index % tableEntries]; }
+  float boundedMagnitude(float x, float bound) { return std::fabs(x) < bound ? std::fabs(x) : bound; }
+  float positivePart(float x) { return x < 0 ? (std::isinf(x) ? std::nanf("") : -0.0f) : x; }
+  float isPositive(float x) { return std::isnan(x) ? x : x < 0 ? 0.0f : 1.0f; }
+};
+
+constexpr double rootOfHalf = 0.7071067811865476, slopeOfTanh = 0.7978845608028654;
+
+struct Case {
+  const char *name;
+  std::function<double(double)> complement;
+};
+
+const Case cases[] = {{"erf(x / sqrt(2))", complementOfErf(rootOfHalf)},
+                      {"erf(x)", complementOfErf(1)},
+                      {"erf(x / sqrt(32))", complementOfErf(rootOfHalf / 4)},
+                      {"tanh of GELU's cubic", complementOfTanh(slopeOfTanh, slopeOfTanh * 0.044715)}};
+
+struct Errors {
+  double most = 0, tail = 0; ///< relative to the result: the function's, and the product's; where it is below 2^-12
+  double small = 0;          ///< in absolute terms, where it is below 2^-22
+  double vanished = 0;       ///< the same where the complement is 0
+
+  void measure(float x, const Case &one, const ComplementTable &table) {
+    TableArithmetic host;
+    double c = one.complement(std::fabs(x)), exact = x < 0 ? c : 1 - c;
+    double function = tabulated(host, x, table);
+    bool isSmall = std::abs(x * exact) < 0x1p-120; // a product that is rounded once more
+    double product = isSmall ? function : tabulatedProduct(host, x, table) / static_cast<double>(x);
+    double off = std::max(std::abs(function - exact), std::abs(product - exact));
+    if (std::isnan(function) || std::isnan(product))
+      off = 1e9;
+    double &worst = c < ComplementTable::vanishing   ? vanished
+                    : exact < ComplementTable::small ? small
+                    : exact < ComplementTable::tail  ? tail
+                                                     : most;
+    worst = std::max(worst, exact < ComplementTable::small || c < ComplementTable::vanishing ? off : off / exact);
+  }
+};
+
+/// Every bf16 and, on the way, the floats between them; the f16 are among those.
+TEST(MathTabulated, AllOfBf16AndMore) {
+  for (const Case &one : cases) {
+    auto table = tabulate(one.complement);
+    ASSERT_TRUE(table) << one.name;
+    Errors errors;
+    for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += 0x2000)
+      if (float x = std::bit_cast<float>(static_cast<std::uint32_t>(bits)); std::isfinite(x) && x != 0)
+        errors.measure(x, one, *table);
+    for (double x = -12; x < 12; x += 0x1p-14)
+      if (x != 0)
+        errors.measure(static_cast<float>(x), one, *table);
+    std::printf("%s: 2^%.2f, 2^%.2f where it is below 2^-12; in absolute terms 2^%.2f where it is below 2^-22, 2^%.2f "
+                "where it is 0\n",
+                one.name, std::log2(errors.most), std::log2(errors.tail), std::log2(errors.small),
+                std::log2(errors.vanished));
+    EXPECT_LE(errors.most, 0x1p-12) << one.name;
+    EXPECT_LE(errors.tail, 0x1.1p-10) << one.name;
+    EXPECT_LE(errors.small, 0x1.1p-32) << one.name;
+    EXPECT_LE(errors.vanished, 0x1p-24) << one.name;
+  }
+}
+
+/// As it is stored: never more than one unit of bf16 from the number that is nearest, among those that do not vanish.
+TEST(MathTabulated, RoundedToBf16) {
+  auto round = [](double x) { // to eight bits
+    int exponent = 0;
+    double fraction = std::frexp(x, &exponent);
+    return std::ldexp(std::nearbyint(std::ldexp(fraction, 8)), exponent - 8);
+  };
+  for (const Case &one : cases) {
+    auto table = tabulate(one.complement);
+    ASSERT_TRUE(table) << one.name;
+    TableArithmetic host;
+    int different = 0, count = 0;
+    for (std::uint32_t half = 0; half < 0x10000; ++half) {
+      float x = std::bit_cast<float>(half << 16);
+      double c = one.complement(std::fabs(x)), exact = x * (x < 0 ? c : 1 - c);
+      if (!std::isfinite(x) || c < ComplementTable::vanishing || std::abs(exact) < 0x1p-120)
+        continue;
+      double got = round(tabulatedProduct(host, x, *table)), nearest = round(exact);
+      ++count;
+      different += got != nearest;
+      EXPECT_LE(std::abs(got - nearest), std::abs(nearest) * 0x1p-7) << one.name << " of " << x;
+    }
+    std::printf("%s: %d of %d are not the nearest\n", one.name, different, count);
+    EXPECT_LE(different, count / 100);
+  }
+}
+
+/// What falls as e^-t has no place in 32 ranges; nor has what does not fall.
+TEST(MathTabulated, IsRefused) {
+  EXPECT_TRUE(tabulate(complementOfErf(1.05 * rootOfHalf)));
+  EXPECT_FALSE(tabulate(complementOfErf(1.2 * rootOfHalf))); // ranges that double are too long, others too few
+  EXPECT_FALSE(tabulate(complementOfTanh(1, 0)));
+  EXPECT_FALSE(tabulate([](double t) { return 1 / (1 + std::exp(t)); }));
+  EXPECT_FALSE(tabulate([](double t) { return 0.5 / (1 + t); }));
+  EXPECT_FALSE(tabulate([](double) { return 0.5; }));
+}
+
+TEST(MathTabulated, SpecialValues) {
+  TableArithmetic host;
+  const float infinity = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
+  for (const Case &one : cases) {
+    auto table = tabulate(one.complement);
+    ASSERT_TRUE(table) << one.name;
+    auto product = [&](float x) { return tabulatedProduct(host, x, *table); };
+    auto function = [&](float x) { return tabulated(host, x, *table); };
+    EXPECT_EQ(product(infinity), infinity);
+    EXPECT_TRUE(std::isnan(product(-infinity))); // infinity times 0
+    EXPECT_TRUE(std::isnan(product(std::nanf(""))));
+    EXPECT_TRUE(std::isnan(function(std::nanf(""))));
+    EXPECT_EQ(function(infinity), 1);
+    EXPECT_EQ(function(-infinity), 0);
+    EXPECT_EQ(product(most), most);
+    for (float x : {-most, -1e10f, -100.0f, -0.0f}) {
+      EXPECT_EQ(product(x), 0) << x;
+      EXPECT_TRUE(std::signbit(product(x))) << x;
+    }
+    EXPECT_FALSE(std::signbit(product(0.0f)));
+    EXPECT_EQ(product(100), 100);
+  }
+}
+
+} // namespace
