@@ -211,7 +211,7 @@ private:
     cost_.parts.push_back({"matrix", rounds * blocks * matrix});
     cost_.parts.push_back({"other work", rounds * blocks * (other + after)});
     cost_.parts.push_back({"loads", rounds * blocks * loads});
-    cost_.parts.push_back({"overheads", rounds * fixed + around});
+    cost_.parts.push_back({"overheads", rounds * fixed + around + (isDeep ? 0 : f_.first)});
     finish(std::pow(std::pow(totals_.memory, 4) + std::pow(busy, 4), 0.25));
   }
 

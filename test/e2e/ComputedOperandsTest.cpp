@@ -182,7 +182,7 @@ void expectSame(const Kernel &kernel, const Arguments &arguments, LaunchOptions 
   for (const std::string &part : told)
     EXPECT_NE(remarks.find(part), std::string::npos) << part << "\n" << remarks;
   LaunchOptions plain = options;
-  plain.compile.without = "operands-ahead";
+  plain.compile.without = "operands-ahead,late-loads";
   remarks = remarksOf(kernel, arguments, plain);
   for (const char *part : {read, buffered})
     EXPECT_EQ(remarks.find(part), std::string::npos) << remarks;

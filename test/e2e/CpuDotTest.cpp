@@ -491,6 +491,36 @@ TEST(CpuDot, ReductionsThatStay) {
       }
 }
 
+// Rows of b are stored elsewhere by every instance, the first of which needs few of them.
+Kernel lengths("lengths(a, b, c, norms, bm=32, bn=32, bk)",
+               [](View a, View b, View c, View norms, Param bm, Param bn, Param bk) {
+                 promise_no_overlap();
+                 auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
+                 Index at = (cdiv(c.size(0), bm) - 1 - i) * bn;
+                 Tile y = b.load({j * bn, 0}, {bn, bk}), wide = y.to(f32), squares = sum(wide * wide, 1);
+                 Tile sums = dot(a.load({i * bm, 0}, {bm, bk}), transpose(y), zeros(f32, {bm, bn}));
+                 norms.store({at, j}, squares);
+                 c.store({i * bm, j * bn}, sums);
+               });
+
+TEST(CpuDot, ReductionsThatStayAreWhole) {
+  for (const char *level : dotLevels) {
+    Tensor a = wholeNumbers(bf16, {128, 64}, 1), b = wholeNumbers(bf16, {96, 64}, 2);
+    Tensor norms[] = {Tensor::zeros(f32, {100, 3}), Tensor::zeros(f32, {100, 3})};
+    for (bool isInterpreted : {false, true}) {
+      LaunchOptions options;
+      options.params = {{"bk", 64}};
+      options.threads = 1; // all instances in one piece
+      if (isInterpreted)
+        options.target = Target::interpreter;
+      else
+        options.compile.isa = level;
+      launch(lengths, {a, b, Tensor::zeros(f32, {128, 96}), norms[isInterpreted]}, options);
+    }
+    EXPECT_EQ(valuesOf(norms[0]), valuesOf(norms[1])) << level;
+  }
+}
+
 // Two products with the same b, in a kernel that nobody promised anything about: c may be b.
 Kernel twice("twice(a, b, c, bm, bn, bk)", [](View a, View b, View c, Param bm, Param bn, Param bk) {
   auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));

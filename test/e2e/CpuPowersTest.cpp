@@ -10,6 +10,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <string>
 
 using namespace tenon;
@@ -245,6 +246,24 @@ TEST(CpuPowers, Divisors) {
     double t = x.get({i}), exact = std::exp(-t * t / 2) / (std::erfc(-t * std::sqrt(0.5)) / 2);
     ASSERT_NEAR(y.get({i}), exact, exact * 0x1p-7) << t;
   }
+}
+
+/// Squared forty times: each product is a use of the one before twice, which must not be followed 2^40 times.
+const Kernel squares("squares(x, y, cols=256)", [](View x, View y, Param cols) {
+  Index i = grid(cdiv(x.size(0), cols));
+  Tile t = 1 + erf(x.load({i * cols}, {cols}).to(f32));
+  for (int n = 0; n < 40; ++n)
+    t = t * t;
+  y.store({i * cols}, t.to(y.dtype()));
+});
+
+TEST(CpuPowers, Squares) {
+  Tensor x = Tensor::empty(bf16, {2});
+  x.set({0}, -1);
+  x.set({1}, 1);
+  Tensor y = resultOf(squares, {x}, bf16, "native");
+  EXPECT_EQ(y.get({0}), 0);
+  EXPECT_EQ(y.get({1}), std::numeric_limits<double>::infinity());
 }
 
 /// The normal distribution's function, twice that of x sqrt(2), and a unit with tanh: what AVX-512 finds in tables.

@@ -81,6 +81,16 @@ const Kernel lowRank("low_rank(x, w, a, b, r, y, s, bm=64, bn=64, bk=64, rank=16
                        y.store({i * bm, j * bn}, acc.to(y.dtype()));
                      });
 
+/// Sums that are divided by the largest of their row between two such loads.
+const Kernel divided("divided(x, w, gate, r, y, bm=64, bn=64, bk=64)",
+                     [](View x, View w, View gate, View r, View y, Param bm, Param bn, Param bk) {
+                       auto [i, j] = grid(cdiv(y.size(0), bm), cdiv(y.size(1), bn));
+                       Sums sums{x, w, i, j, bm, bn, bk};
+                       Tile acc = sums(), g = sums.part(gate);
+                       Tile scaled = acc / (max(abs(acc), 1) + 1);
+                       y.store({i * bm, j * bn}, (scaled * g + sums.part(r)).to(y.dtype()));
+                     });
+
 /// In a loop around the loop of dots; what is needed behind the second one is loaded behind the first.
 const Kernel twoLoops("two_loops(x, w, r, y, bm=64, bn=64, bk=64)",
                       [](View x, View w, View r, View y, Param bm, Param bn, Param bk) {
@@ -157,6 +167,12 @@ TEST(LateLoads, SeveralTiles) {
              true, 2, onSimulator({}, 4));
 }
 
+TEST(LateLoads, AReductionInBetween) {
+  expectSame(divided, argumentsOf(136, 264, 72, {bf16, bf16, bf16}), onSimulator({{"bm", 128}, {"bn", 256}}, 8));
+  expectSame(divided, argumentsOf(72, 136, 72, {f32, f32, bf16}), onSimulator({{"bn", 128}}, 4));
+  expectSame(divided, argumentsOf(200, 136, 72, {bf16, bf16, bf16}), onSimulator({{"bm", 192}, {"bn", 128}}, 12));
+}
+
 TEST(LateLoads, BesideOtherTransfers) {
   Arguments arguments = {matrix(bf16, 72, 136, 1), matrix(bf16, 136, 264, 2), matrix(bf16, 136, 16, 3),
                          matrix(bf16, 16, 264, 4), matrix(bf16, 72, 264, 5),  matrix(bf16, 72, 264, 6),
@@ -204,6 +220,7 @@ TEST(LateLoads, NothingIsSpilled) {
   check(residual, argumentsOf(256, 512, 256, {bf16, bf16}));
   check(residual, argumentsOf(256, 512, 256, {f32, f32}));
   check(gated, argumentsOf(256, 512, 256, {bf16, bf16, bf16}));
+  check(divided, argumentsOf(256, 512, 256, {bf16, bf16, bf16}));
   check(ofThree, argumentsOf(256, 512, 256, {bf16, bf16, bf16, bf16}));
 }
 

@@ -57,6 +57,19 @@ const Kernel largest("largest(x, z, y, rows=2, cols)", [](View x, View z, View y
   y.store({i * rows, 0}, (at + 0 * t).to(y.dtype()));
 });
 
+/// What is kept has another number of dimensions than what it is made of, in a loop that carries both kinds.
+const Kernel folded("folded(x, z, y, rows=2, cols)", [](View x, View z, View y, Param rows, Param cols) {
+  Index i = grid(cdiv(y.size(0), rows));
+  Tile t = x.load({i * rows, 0}, {rows, cols}).to(f32), total = zeros(f32, {rows, 1});
+  Tile pairs = reshape(t, {rows, cols / 2, 2});
+  for (Index k : range(0, 3)) {
+    total = total + sum(t, 1) + k.to(f32);
+    pairs = pairs + reshape(t * rsqrt(sum(t * t, 1) + 1), {rows, cols / 2, 2});
+  }
+  Tile both = reshape(pairs, {rows, cols}) + total + z.load({i * rows, 0}, {rows, cols}).to(f32);
+  y.store({i * rows, 0}, (both * rsqrt(sum(both * both, 1) + 1)).to(y.dtype()));
+});
+
 Tensor numbers(int64_t rows, int64_t cols, int64_t seed) {
   Tensor x = Tensor::empty(bf16, {rows, cols});
   for (int64_t row = 0; row < rows; ++row)
@@ -106,6 +119,16 @@ TEST(PairedTiles, RowsThatEndAnywhere) {
         launch(largest, {x, z, y}, options);
       });
     }
+}
+
+TEST(PairedTiles, OfOtherRanks) {
+  for (int64_t cols : {32, 48, 96, 544}) {
+    Tensor x = numbers(5, cols, 7), z = numbers(5, cols, 11);
+    expectAsInterpreted("folded", 5, cols, bf16, [&](const Tensor &y, LaunchOptions options) {
+      options.params = {{"cols", cols}};
+      launch(folded, {x, z, y}, options);
+    });
+  }
 }
 
 TEST(PairedTiles, BesideOneThatNeedsTheOrder) {

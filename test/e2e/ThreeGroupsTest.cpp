@@ -232,6 +232,7 @@ TEST(ThreeGroups, Declined) {
     EXPECT_TRUE(verdict.passed) << verdict.reason;
   };
   declined(byThree({{"bm", 128}, {"bn", 64}, {"bk", 32}}), "a dot does not run on three warpgroups: its sizes");
+  declined(byThree({{"bm", 384}, {"bn", 256}, {"bk", 32}}), "a thread of them would have 256 sums, more than 128");
   LaunchOptions options = byThree(rows);
   options.compile.gpu = "sm_80";
   declined(options, "only sm_90a multiplies by warpgroup");

@@ -71,13 +71,14 @@ Space productSpace(const ProductSizes &sizes) {
     // Of a short loop that threads load, what is behind its end is a part.
     bool isShort = k * elementBytes % 16 && k < 4 * line;
     space.param("bk", isShort ? std::vector<int64_t>{line / 2} : useful({line / 2, line, 2 * line}, k));
-    space.option("warps", {4, 8}); // of what is as good with fewer slots, those
+    space.option("warps", {4, 8});
+    // Of what is as good the first: two products would rather have four slots.
     space.option("stages", products == 1 ? std::vector<int64_t>{0, 3} : std::vector<int64_t>{4, 0, 3});
     space.option("split", {1});
     if (mayTakeTurns && elementBytes == 2 && k % 8 == 0) // by transfers
       space.option("pingpong", {0, 1});
   }
-  // Of clusters that are as good the larger: it reads less.
+  // Of what is as good the first: eight read less than four.
   space.option("cluster", hasFew && !isSkinny ? std::vector<int64_t>{1, 2, 8, 4} : std::vector<int64_t>{1, 2, 4});
   space.footprint([=](const Configuration &c) {
     auto bm = static_cast<double>(c["bm"]), bn = static_cast<double>(c["bn"]), bk = static_cast<double>(c["bk"]);

@@ -169,6 +169,7 @@ void LoopEmitter::emitKept(tile::ReduceOp op, tile::LoadOp load) {
   b_.setInsertionPointToStart(branch.thenBlock());
   NestRoot root;
   root.op = op;
+  root.stays = true;
   addRoot(llvm::cast<RankedTensorType>(op.getValues()[0].getType()).getShape(), op.getDim(), /*scalarOnly=*/false,
           std::move(root));
   flush();

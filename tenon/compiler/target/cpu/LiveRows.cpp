@@ -59,7 +59,7 @@ void Nest::findLiveRows() {
   llvm::DenseSet<Value> pulled;
   auto sourceOf = [](const NestRoot &root) { return root.op ? root.op : root.value.getDefiningOp(); };
   for (const NestRoot &root : group_.roots)
-    if (!keepsRows(e_, sourceOf(root), pulled))
+    if (root.stays || !keepsRows(e_, sourceOf(root), pulled)) // of what stays others may need other rows
       return;
   for (int dim : loopDims_) {
     int64_t extent = group_.shape[dim];

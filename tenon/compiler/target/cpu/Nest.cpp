@@ -454,12 +454,7 @@ Value Nest::computeHere(Value tile, const Coords &coords) {
     Value base = b_.create<arith::IndexCastOp>(type.getElementType(), coord.base);
     if (!coord.lanes)
       return base;
-    SmallVector<Attribute> places;
-    for (int64_t place : placesOfLanes())
-      places.push_back(b_.getIntegerAttr(type.getElementType(), place));
-    auto vector = VectorType::get({lanes_}, type.getElementType());
-    return b_.create<arith::AddIOp>(splatTo(b_, base, lanes_),
-                                    b_.create<arith::ConstantOp>(DenseElementsAttr::get(vector, places)));
+    return b_.create<arith::AddIOp>(splatTo(b_, base, lanes_), placesOfLanes(type.getElementType()));
   }
   if (auto broadcast = llvm::dyn_cast<tile::BroadcastOp>(op))
     return pull(broadcast.getValue(), coords); // compute() resets the dimensions of size 1

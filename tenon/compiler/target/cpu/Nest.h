@@ -117,11 +117,10 @@ private:
   // PairLanes.cpp
   bool pairsLanes();
   bool isPaired(unsigned lanes) const;
-  llvm::SmallVector<int64_t> placesOfLanes() const;
+  mlir::Value placesOfLanes(mlir::Type element);
   mlir::Value unpackPairs(mlir::Value raw);
   mlir::Value packPairs(mlir::Value halves);
   // PackBf16.cpp
-  bool canRoundByStore(tile::StoreOp op);
   mlir::Value roundedByStore(tile::StoreOp op, const Coords &coords);
   mlir::Value packBf16(mlir::Value value);
   /// The same for what is kept as a dot's operand (KeepOperands.h).

@@ -22,19 +22,9 @@ constexpr unsigned packedLanes = 32; // two registers of f32 make one of bf16
 
 /// What the store rounds: the f32 tile behind its value; null where packBf16 does not apply.
 Value Nest::roundedByStore(tile::StoreOp op, const Coords &coords) {
-  if (checked_ || lanesIn(coords) != packedLanes || !canRoundByStore(op))
+  if (checked_ || lanesIn(coords) != packedLanes || !e_.pairedTiles().takes(op, vectorDim_))
     return {};
   return op.getValue().getDefiningOp<tile::CastOp>().getValue();
-}
-
-/// Whether it does for whole vectors of what is known to be inside.
-bool Nest::canRoundByStore(tile::StoreOp op) {
-  const ViewParts &view = e_.view(op.getView());
-  auto cast = op.getValue().getDefiningOp<tile::CastOp>();
-  if (!e_.isa().dotsBf16 || !view.element.isBF16() || view.unitStride != vectorDim_ || !cast || e_.buffer(cast))
-    return false;
-  auto from = llvm::dyn_cast<RankedTensorType>(cast.getValue().getType());
-  return from && from.getElementType().isF32();
 }
 
 namespace {

@@ -38,8 +38,8 @@ bool Nest::pairsLanes() {
 /// Whether so many lanes are in pairs: whole steps, and of what they leave of a row the pieces of 32.
 bool Nest::isPaired(unsigned lanes) const { return paired_ && lanes != 0 && lanes % pairedLanes == 0; }
 
-/// The places of the lanes' elements, from the first of them on.
-SmallVector<int64_t> Nest::placesOfLanes() const {
+/// The places of the lanes' elements, from the first of them on, as a constant.
+Value Nest::placesOfLanes(Type element) {
   SmallVector<int64_t> places(lanes_);
   std::iota(places.begin(), places.end(), 0);
   if (isPaired(lanes_))
@@ -47,7 +47,10 @@ SmallVector<int64_t> Nest::placesOfLanes() const {
       int64_t half = pairedLanes / 2, at = lane % pairedLanes;
       place += (at % half * 2 + at / half) - at;
     }
-  return places;
+  SmallVector<Attribute> values;
+  for (int64_t place : places)
+    values.push_back(b_.getIntegerAttr(element, place));
+  return b_.create<arith::ConstantOp>(DenseElementsAttr::get(VectorType::get({lanes_}, element), values));
 }
 
 /// Of 16 pairs of bf16 the first members, then the second ones; then of the next 16.
@@ -68,10 +71,11 @@ Value Nest::unpackPairs(Value raw) {
 }
 
 Value Nest::packPairs(Value halves) {
-  int32_t lanes = static_cast<int32_t>(lanesOf(halves));
+  constexpr int32_t half = pairedLanes / 2;
+  assert(lanesOf(halves) == pairedLanes && "a store of bf16 writes one register");
   SmallVector<int32_t> paired;
-  for (int32_t i = 0; i < lanes / 2; ++i)
-    paired.append({i, lanes / 2 + i});
+  for (int32_t i = 0; i < half; ++i)
+    paired.append({i, half + i});
   return b_.create<LLVM::ShuffleVectorOp>(halves, halves, paired);
 }
 

@@ -98,7 +98,6 @@ int PairedTiles::unitStride(Value view) const {
   return unit ? static_cast<int>(unit.getInt()) : -1;
 }
 
-/// Whether the store rounds f32 to bf16 by the instruction for two registers (PackBf16.cpp).
 bool PairedTiles::takes(tile::StoreOp store, int dim) const {
   auto cast = store.getValue().getDefiningOp<tile::CastOp>();
   return isa_.dotsBf16 && cast && !isKept(cast) && store.getView().getType().getElementType().isBF16() &&
@@ -129,6 +128,8 @@ bool PairedTiles::allows(Loop &loop, Operation *op, Value computed) const {
 
 /// Whether a tile whose lanes lie along `dim` can have them in pairs. `inPlace`: its element i is the loop's.
 bool PairedTiles::comes(Loop &loop, Value tile, int dim, bool inPlace) const {
+  if (dim >= static_cast<int>(shapeOf(tile).size())) // behind a reshape, or beside the tile that the loop is of
+    dim = -1;
   auto [entry, isNew] = loop.known.insert({{tile.getAsOpaquePointer(), dim, inPlace}, true});
   if (!isNew)
     return entry->second;

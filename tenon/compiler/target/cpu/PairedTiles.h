@@ -39,11 +39,12 @@ public:
   /// Whether the order of lanes is nobody's business in a root: a reduction, a store of bf16, or (op is null) a tile
   /// that is computed into scratch.
   bool allows(Loop &loop, mlir::Operation *op, mlir::Value computed) const;
+  /// Whether a store, with lanes along `dim`, rounds f32 to bf16 by the instruction for two registers (PackBf16.cpp).
+  bool takes(tile::StoreOp store, int dim) const;
 
 private:
   bool comes(Loop &loop, mlir::Value tile, int dim, bool inPlace) const;
   bool comesFrom(Loop &loop, mlir::Operation *op, int dim, bool inPlace) const;
-  bool takes(tile::StoreOp store, int dim) const;
   bool isKept(mlir::Value tile) const;
   int unitStride(mlir::Value view) const;
 

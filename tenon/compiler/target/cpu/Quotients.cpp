@@ -66,12 +66,12 @@ Value Nest::relaxedByReciprocal(Value dividend, Value divisor) {
   Value isTiny = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, size, constantBits(b_, i32, leastNormal));
   auto branch = b_.create<scf::IfOp>(TypeRange{dividend.getType()}, isTiny, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
-  auto yield = [&](Block *block, auto op, Value by) {
-    b_.setInsertionPointToEnd(block);
-    b_.create<scf::YieldOp>(ValueRange{b_.create<decltype(op)>(dividend, splatTo(b_, by, lanesOf(dividend)))});
-  };
-  yield(branch.thenBlock(), arith::DivFOp(), divisor);
-  yield(branch.elseBlock(), arith::MulFOp(), reciprocal);
+  b_.setInsertionPointToEnd(branch.thenBlock());
+  Value divided = b_.create<arith::DivFOp>(dividend, splatTo(b_, divisor, lanesOf(dividend)));
+  b_.create<scf::YieldOp>(divided);
+  b_.setInsertionPointToEnd(branch.elseBlock());
+  Value multiplied = b_.create<arith::MulFOp>(dividend, splatTo(b_, reciprocal, lanesOf(dividend)));
+  b_.create<scf::YieldOp>(multiplied);
   return branch.getResult(0);
 }
 

@@ -55,16 +55,21 @@ bool hasReciprocal(Value divisor) {
 /// Whether all that becomes of a value on its way to a rounding is that it is multiplied, divided, chosen or moved: 0
 /// instead of a very small number is then an error in absolute terms, and no infinity.
 bool mayVanish(Value value) {
-  return llvm::all_of(value.getUses(), [](OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (auto cast = llvm::dyn_cast<tile::CastOp>(user))
-      return llvm::cast<FloatType>(getElementTypeOrSelf(cast.getType())).getFPMantissaWidth() <= bitsOfBf16 ||
-             mayVanish(cast);
-    bool isDivisor = llvm::isa<arith::DivFOp>(user) && use.getOperandNumber() == 1;
-    return llvm::isa<arith::MulFOp, arith::DivFOp, arith::SelectOp, arith::NegFOp, tile::BroadcastOp, tile::ReshapeOp>(
-               user) &&
-           !isDivisor && mayVanish(user->getResult(0));
-  });
+  llvm::SetVector<Value> all;
+  all.insert(value);
+  for (size_t at = 0; at < all.size(); ++at)
+    for (OpOperand &use : all[at].getUses()) {
+      Operation *user = use.getOwner();
+      if (auto cast = llvm::dyn_cast<tile::CastOp>(user);
+          cast && llvm::cast<FloatType>(getElementTypeOrSelf(cast.getType())).getFPMantissaWidth() <= bitsOfBf16)
+        continue;
+      bool isDivisor = llvm::isa<arith::DivFOp>(user) && use.getOperandNumber() == 1;
+      if (isDivisor || !llvm::isa<tile::CastOp, arith::MulFOp, arith::DivFOp, arith::SelectOp, arith::NegFOp,
+                                  tile::BroadcastOp, tile::ReshapeOp>(user))
+        return false;
+      all.insert(user->getResult(0));
+    }
+  return true;
 }
 
 } // namespace

@@ -20,12 +20,12 @@ struct Scaling {
   Value *factor = nullptr;      ///< p
   Value *sum = nullptr;         ///< the float whose low bits are n + 254
   SelectInst *orZero = nullptr; ///< the only user, if it takes 0 instead where a number is below a bound
-  WeakTrackingVH number;        // a handle: it may be a power itself, which is replaced before
+  Value *number = nullptr;
   double bound = 0;
 
   Instruction *rest = nullptr;  ///< r = x - n, where n is the whole number nearest to x, or the one below; may be null
   bool isOfFloor = false;       ///< the one below
-  WeakTrackingVH unbounded;     ///< x without its bounds
+  WeakTrackingVH unbounded;     ///< x without its bounds; a handle: it may be a power itself, which is replaced before
   Instruction *first = nullptr; ///< of what is computed of x
 };
 
@@ -115,7 +115,7 @@ void matchRest(Scaling &found) {
     found.first = cast<Instruction>(found.sum);
     for (User *user : found.sum->users())
       if (const APFloat *other = nullptr;
-          PatternMatch::match(user, m_FSub(m_Specific(found.sum), m_APFloat(other))) && *other == *magic)
+          !found.rest && PatternMatch::match(user, m_FSub(m_Specific(found.sum), m_APFloat(other))) && *other == *magic)
         found.rest = differenceFrom(x, user);
   }
   if (found.rest)

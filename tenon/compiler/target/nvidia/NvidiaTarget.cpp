@@ -148,6 +148,13 @@ BlockShape chooseBlock(func::FuncOp kernel, const TargetOptions &options) {
 
 namespace {
 
+/// Of a thread, in all dots.
+int64_t allAccumulators(func::FuncOp kernel, const BlockShape &block) {
+  int64_t all = 0;
+  kernel.walk([&](tile::DotOp dot) { all += dot.getType().getNumElements() / block.threads; });
+  return all;
+}
+
 /// More than usual where there is nothing else to multiply: two warpgroups move fewer bytes for 256 x 160 than for 128
 /// x 256.
 int64_t mostAccumulators(func::FuncOp kernel, const BlockShape &block) {
@@ -155,9 +162,7 @@ int64_t mostAccumulators(func::FuncOp kernel, const BlockShape &block) {
     return accumulatorsInTurns;
   if (block.threads == 3 * warpgroup)
     return accumulatorsOfThree;
-  int64_t all = 0;
-  kernel.walk([&](tile::DotOp dot) { all += dot.getType().getNumElements() / block.threads; });
-  return all <= accumulatorsOfAllDots ? accumulatorsOfAllDots : accumulatorsOfOneDot;
+  return allAccumulators(kernel, block) <= accumulatorsOfAllDots ? accumulatorsOfAllDots : accumulatorsOfOneDot;
 }
 
 } // namespace
@@ -200,6 +205,9 @@ std::string refuseBlock(ModuleOp module, const BlockShape &block, const Steps &s
 std::string refuseThreeGroups(ModuleOp module, const BlockShape &block, const Steps &steps) {
   if (!block.hasWarpgroups)
     return "only sm_90a multiplies by warpgroup, in blocks that have their program instances alone";
+  if (int64_t all = allAccumulators(lower::kernelOf(module), block); all > accumulatorsOfThree)
+    return "a thread of them would have " + std::to_string(all) + " sums, more than " +
+           std::to_string(accumulatorsOfThree);
   return refuseBlock(module, block, steps);
 }
 

@@ -500,6 +500,7 @@ bool dropSlotReads(func::FuncOp kernel) {
   for (tile::LoadOp load : loads) {
     load->removeAttr(readAttr);
     load->removeAttr(bulkAttr);
+    load->removeAttr(lateAttr);
   }
   if (!staysSpecialised)
     for (tile::StoreOp store : stores)

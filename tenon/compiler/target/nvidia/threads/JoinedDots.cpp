@@ -16,9 +16,6 @@
 using namespace mlir;
 
 namespace tenon::nvidia {
-namespace {
-
-} // namespace
 
 /// A dot, both of whose operands the accelerator brings.
 struct ThreadEmitter::Joinable {

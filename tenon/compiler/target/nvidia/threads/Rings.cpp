@@ -58,10 +58,17 @@ void ThreadEmitter::planRings() {
       uses.clear();
     Ring *ring = isRead ? readIn[isLate].lookup(load->getBlock()) : nullptr;
     // The threads wait for a ring at its first load, and its transfers are started at the last one: a loop in between,
-    // with a ring of its own, would wait for the threads.
+    // with a ring of its own, would wait for the threads. Late loads are read where they are needed, so only a loop
+    // with transfers stands between them.
+    auto divides = [&](Operation *op) {
+      return op->getNumRegions() > 0 &&
+             (!isLate || op->walk([](tile::LoadOp inside) {
+                             return inside->hasAttr(bulkAttr) ? WalkResult::interrupt() : WalkResult::advance();
+                           }).wasInterrupted());
+    };
     if (ring)
       for (Operation *op = ring->transfers.back().load; ring && op != load; op = op->getNextNode())
-        if (op->getNumRegions())
+        if (divides(op))
           ring = nullptr;
     for (const DotUse &use : uses)
       if (auto found = byDot.find({use.dot, load->getBlock()}); found != byDot.end())

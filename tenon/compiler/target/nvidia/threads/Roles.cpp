@@ -3,7 +3,8 @@
 // Kernels whose loads have a warp of their own. The program is emitted twice, into the two sides of one branch: for the
 // warpgroups that hold tiles, where such loads become waits, and for one thread of a further warpgroup, where
 // everything but those loads and what they depend on is left out. Both run over the program instances that fall to
-// this block, so that the loads of the next instance are under way while the last one is stored.
+// this block, so that the loads of the next instance are under way while the last one is stored. Loads that are needed
+// behind the dots only (LateLoads.cpp) are those of one more thread.
 //
 //     barriers of the rings; wait for the kernels before this one
 //     if thread < workers:                                else:
