@@ -45,7 +45,7 @@ struct NestRoot {
   mlir::Operation *op = nullptr; ///< store, scatter, reduce, assert, atomic; null: write `value` to `buffer`
   mlir::Value value;             ///< the tile written to `buffer`
   Buffer buffer;
-  bool stays = false;            ///< other instances read the result too (DotKept.cpp)
+  bool stays = false; ///< other instances read the result too (DotKept.cpp)
 };
 
 /// Roots that share one loop nest.

@@ -251,7 +251,8 @@ private:
     if (!open_.contains(op))
       return;
     auto run = runOf_.find(op);
-    // Whoever loads starts the runs in their order, those of different rings too: nobody may wait for a later one first.
+    // Whoever loads starts the runs in their order, those of different rings too: nobody may wait for a later one
+    // first.
     for (size_t earlier = 0; run != runOf_.end() && earlier < run->second; ++earlier)
       place(runs_[earlier].front(), before);
     ArrayRef<Operation *> together = run == runOf_.end() ? ArrayRef(op) : ArrayRef(runs_[run->second]);

@@ -61,10 +61,10 @@ void ThreadEmitter::planRings() {
     // with a ring of its own, would wait for the threads. Late loads are read where they are needed, so only a loop
     // with transfers stands between them.
     auto divides = [&](Operation *op) {
-      return op->getNumRegions() > 0 &&
-             (!isLate || op->walk([](tile::LoadOp inside) {
-                             return inside->hasAttr(bulkAttr) ? WalkResult::interrupt() : WalkResult::advance();
-                           }).wasInterrupted());
+      return op->getNumRegions() > 0 && (!isLate || op->walk([](tile::LoadOp inside) {
+                                                        return inside->hasAttr(bulkAttr) ? WalkResult::interrupt()
+                                                                                         : WalkResult::advance();
+                                                      }).wasInterrupted());
     };
     if (ring)
       for (Operation *op = ring->transfers.back().load; ring && op != load; op = op->getNextNode())
