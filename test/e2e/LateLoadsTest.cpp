@@ -124,11 +124,6 @@ Arguments argumentsOf(int64_t m, int64_t n, int64_t k, std::vector<DType> types)
   return arguments;
 }
 
-std::vector<std::byte> bytesOf(const Tensor &tensor) {
-  auto *begin = static_cast<const std::byte *>(tensor.data());
-  return {begin, begin + tensor.bufferBytes()};
-}
-
 /// `smaller`: other tiles, where those would need too much shared memory without panels.
 void expectSame(const Kernel &kernel, const Arguments &arguments, LaunchOptions options, bool isLate = true,
                 size_t outputs = 1, std::optional<LaunchOptions> smaller = {}) {
@@ -136,7 +131,7 @@ void expectSame(const Kernel &kernel, const Arguments &arguments, LaunchOptions 
     std::vector<std::vector<std::byte>> all;
     launch(kernel, arguments, with);
     for (size_t i = arguments.size() - outputs; i < arguments.size(); ++i)
-      all.push_back(bytesOf(arguments[i].tensor()));
+      all.push_back(bytesOf({arguments[i].tensor()}));
     return all;
   };
   std::string remarks = remarksOf(kernel, arguments, options);

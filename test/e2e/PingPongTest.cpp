@@ -2,9 +2,7 @@
 //
 // Two warpgroups that take program instances in turns, in the simulator, which watches for races and for warpgroups that
 // wait for each other for ever. It has room for three blocks, so that a block has several instances, or one, or none.
-#include "SimSupport.h"
-
-#include <array>
+#include "WarpgroupSupport.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -24,16 +22,7 @@ const Params square = {{"bm", 128}, {"bn", 128}, {"bk", 64}};
 const Params small = {{"bm", 64}, {"bn", 64}, {"bk", 32}};
 
 void expectRight(const Problem &problem, const Kernel &kernel, LaunchOptions options) {
-  options = withParamsOf(problem, std::move(options));
-  expectParts(remarksOf(kernel, problem.arguments, options), {done});
-  Verdict verdict = verify(problem, kernel, options);
-  EXPECT_TRUE(verdict.passed) << problem.label << ", clusters of " << options.compile.cluster << ": " << verdict.reason;
-}
-
-Problem product(int64_t m, int64_t n, int64_t k, DType dtype = bf16) {
-  return zoo::matmulProblem({.m = m, .n = n, .k = k, .bias = true, .activation = zoo::Activation::geluExact,
-                             .transposedB = true},
-                            dtype, 3);
+  test::expectRight(problem, kernel, std::move(options), done);
 }
 
 /// As deep as the rows of the tile are far down: instances of different length. Sums of columns, which cross warps, and the
@@ -49,28 +38,6 @@ const Kernel triangle("triangle(a, b, c, sums, bm=64, bn=64, bk=32)",
   sums.store({i, j * bn}, sum(acc, 0));
 });
 
-/// Two loops of dots, the second with an operand that was computed: it goes through memory of the warpgroup's own.
-const Kernel chain("chain(a, b, c, d, bm=64, bn=64, bk=64)",
-                   [](View a, View b, View c, View d, Param bm, Param bn, Param bk) {
-  promise_no_overlap();
-  Index i = grid(cdiv(a.size(0), bm));
-  Tile acc = zeros(f32, {bm, bn});
-  for (Index k : range(0, a.size(1), bk))
-    acc = dot(a.load({i * bm, k}, {bm, bk}), b.load({k, 0}, {bk, bn}), acc);
-  Tile hidden = maximum(acc, 0.0f).to(bf16);
-  for (Index j : range(0, d.size(1), bn))
-    d.store({i * bm, j}, dot(hidden, c.load({0, j}, {bn, bn}), zeros(f32, {bm, bn})));
-});
-
-std::vector<std::byte> bytesOf(std::initializer_list<Tensor> tensors) {
-  std::vector<std::byte> all;
-  for (const Tensor &tensor : tensors) {
-    auto *begin = static_cast<const std::byte *>(tensor.data());
-    all.insert(all.end(), begin, begin + tensor.bufferBytes());
-  }
-  return all;
-}
-
 std::vector<std::byte> runTriangle(int64_t m, int64_t n, const LaunchOptions &options) {
   Tensor a = zoo::randomTensor(i8, {m, m}, 1, -100, 100);
   Tensor b = zoo::randomTensor(i8, {n, m}, 2, -100, 100).transpose({1, 0});
@@ -82,8 +49,7 @@ std::vector<std::byte> runTriangle(int64_t m, int64_t n, const LaunchOptions &op
 }
 
 std::vector<std::byte> runChain(int64_t m, int64_t k, int64_t n, const LaunchOptions &options) {
-  Tensor a = zoo::randomTensor(bf16, {m, k}, 1, -1, 1), b = zoo::randomTensor(bf16, {k, 64}, 2, -1, 1);
-  Tensor c = zoo::randomTensor(bf16, {64, n}, 3, -1, 1), d = Tensor::zeros(f32, {m, n});
+  auto [a, b, c, d] = chainTensors(m, k, n);
   if (options.compile.pingPong)
     expectParts(remarksOf(chain, {a, b, c, d}, options), {done});
   launch(chain, {a, b, c, d}, options);

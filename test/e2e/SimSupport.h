@@ -9,6 +9,7 @@
 #include "tenon/kernels/Problems.h"
 
 #include <cstdlib>
+#include <random>
 
 namespace tenon::test {
 
@@ -31,6 +32,26 @@ inline std::string remarksOf(const Kernel &kernel, const Arguments &arguments, c
   for (const std::string &remark : prepare(kernel, arguments, options).remarks)
     all += remark + "\n";
   return all;
+}
+
+inline std::vector<std::byte> bytesOf(std::initializer_list<Tensor> tensors) {
+  std::vector<std::byte> all;
+  for (const Tensor &tensor : tensors) {
+    auto *begin = static_cast<const std::byte *>(tensor.data());
+    all.insert(all.end(), begin, begin + tensor.bufferBytes());
+  }
+  return all;
+}
+
+/// Small whole numbers, of which every sum is exact.
+inline Tensor smallNumbers(DType dtype, IndexList sizes, uint64_t seed) {
+  Tensor tensor = Tensor::zeros(dtype, sizes);
+  std::mt19937_64 random(seed);
+  std::vector<double> values(static_cast<size_t>(tensor.elements()));
+  for (double &value : values)
+    value = static_cast<double>(random() % 5) - 2;
+  setValues(tensor, values);
+  return tensor;
 }
 
 /// Threads in another order, while it lives.

@@ -18,17 +18,6 @@ LaunchOptions onSim(Params params, int warps, std::string without = "") {
   return options;
 }
 
-/// Small whole numbers, of which every sum is exact.
-Tensor whole(DType dtype, IndexList sizes, uint64_t seed) {
-  Tensor tensor = Tensor::zeros(dtype, sizes);
-  std::mt19937_64 random(seed);
-  std::vector<double> values(static_cast<size_t>(tensor.elements()));
-  for (double &value : values)
-    value = static_cast<double>(random() % 5) - 2;
-  setValues(tensor, values);
-  return tensor;
-}
-
 /// Every row of the product goes where `to` says: outside c it goes nowhere, and so do the rows that are not `wanted`.
 const Kernel dealt("dealt(a, b, to, wanted, c, bm=128, bn=128, bk=64)",
                    [](View a, View b, View to, View wanted, View c, Param bm, Param bn, Param bk) {
@@ -44,8 +33,8 @@ const Kernel dealt("dealt(a, b, to, wanted, c, bm=128, bn=128, bk=64)",
 struct Dealt {
   Tensor a, b, to, wanted, c;
   Dealt(DType out, int64_t m, int64_t n, int64_t k)
-      : a(whole(bf16, {m, k}, 1)), b(whole(bf16, {n, k}, 2).transpose({1, 0})), to(Tensor::zeros(i64, {m})),
-        wanted(whole(i32, {m}, 3)), c(Tensor::zeros(out, {m, n})) {
+      : a(smallNumbers(bf16, {m, k}, 1)), b(smallNumbers(bf16, {n, k}, 2).transpose({1, 0})), to(Tensor::zeros(i64, {m})),
+        wanted(smallNumbers(i32, {m}, 3)), c(Tensor::zeros(out, {m, n})) {
     std::vector<int64_t> rows(static_cast<size_t>(m));
     std::iota(rows.begin(), rows.end(), -3); // some before the first
     std::shuffle(rows.begin(), rows.end(), std::mt19937_64(4));
@@ -117,7 +106,7 @@ const Kernel upTo("up_to(a, b, limit, c, first=0, step=1, bm=128, bn=128)",
 
 TEST(StagedScatter, BothSidesOfABranch) {
   int64_t m = 400, n = 264, k = 72;
-  Tensor a = whole(bf16, {m, k}, 1), b = whole(bf16, {n, k}, 2).transpose({1, 0}), c = Tensor::zeros(bf16, {m, n});
+  Tensor a = smallNumbers(bf16, {m, k}, 1), b = smallNumbers(bf16, {n, k}, 2).transpose({1, 0}), c = Tensor::zeros(bf16, {m, n});
   LaunchOptions options = onSim({{"bm", 128}, {"bn", 256}}, 8);
   std::vector<double> products(static_cast<size_t>(m * n));
   for (int64_t i = 0; i < m; ++i)

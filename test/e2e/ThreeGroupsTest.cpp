@@ -2,10 +2,7 @@
 //
 // Blocks of three warpgroups (12 warps), each with a third of the rows or columns of a dot's result, in the simulator,
 // which watches for races and for barriers that nobody comes to: layouts have a fourth warpgroup, which is not there.
-#include "SimSupport.h"
-
-#include <array>
-#include <random>
+#include "WarpgroupSupport.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -23,16 +20,7 @@ LaunchOptions byThree(Params params, int cluster = 0) {
 const Params rows = {{"bm", 192}, {"bn", 32}, {"bk", 32}};
 
 void expectRight(const Problem &problem, const Kernel &kernel, LaunchOptions options) {
-  options = withParamsOf(problem, std::move(options));
-  expectParts(remarksOf(kernel, problem.arguments, options), {done});
-  Verdict verdict = verify(problem, kernel, options);
-  EXPECT_TRUE(verdict.passed) << problem.label << ", clusters of " << options.compile.cluster << ": " << verdict.reason;
-}
-
-Problem product(int64_t m, int64_t n, int64_t k, DType dtype = bf16) {
-  return zoo::matmulProblem({.m = m, .n = n, .k = k, .bias = true, .activation = zoo::Activation::geluExact,
-                             .transposedB = true},
-                            dtype, 3);
+  test::expectRight(problem, kernel, std::move(options), done);
 }
 
 /// What is stored is not what the dot computes: rows are normalised (softmax), and added up along columns, which crosses
@@ -62,47 +50,14 @@ const Kernel centred("centred(a, b, c, bm=192, bn=64, bk=64)", [](View a, View b
   c.store({i * bm, j * bn}, acc);
 });
 
-/// Two loops of dots, the second with an operand that was computed.
-const Kernel chain("chain(a, b, c, d, bm=192, bn=64, bk=64)",
-                   [](View a, View b, View c, View d, Param bm, Param bn, Param bk) {
-  promise_no_overlap();
-  Index i = grid(cdiv(a.size(0), bm));
-  Tile acc = zeros(f32, {bm, bn});
-  for (Index k : range(0, a.size(1), bk))
-    acc = dot(a.load({i * bm, k}, {bm, bk}), b.load({k, 0}, {bk, bn}), acc);
-  Tile hidden = maximum(acc, 0.0f).to(bf16);
-  for (Index j : range(0, d.size(1), bn))
-    d.store({i * bm, j}, dot(hidden, c.load({0, j}, {bn, bn}), zeros(f32, {bm, bn})));
-});
-
-std::vector<std::byte> bytesOf(std::initializer_list<Tensor> tensors) {
-  std::vector<std::byte> all;
-  for (const Tensor &tensor : tensors) {
-    auto *begin = static_cast<const std::byte *>(tensor.data());
-    all.insert(all.end(), begin, begin + tensor.bufferBytes());
-  }
-  return all;
-}
-
 void expectThree(const Kernel &kernel, const Arguments &arguments, const LaunchOptions &options) {
   if (options.compile.warps == 12)
     expectParts(remarksOf(kernel, arguments, options), {done});
   launch(kernel, arguments, options);
 }
 
-/// Small whole numbers, of which every sum is exact.
-Tensor whole(IndexList sizes, uint64_t seed) {
-  Tensor tensor = Tensor::zeros(bf16, sizes);
-  std::mt19937_64 random(seed);
-  std::vector<double> values(static_cast<size_t>(tensor.elements()));
-  for (double &value : values)
-    value = static_cast<double>(random() % 5) - 2;
-  setValues(tensor, values);
-  return tensor;
-}
-
 std::vector<std::byte> runWeigh(int64_t m, int64_t n, int64_t k, const LaunchOptions &options) {
-  Tensor a = whole({m, k}, 1), b = whole({k, n}, 2);
+  Tensor a = smallNumbers(bf16, {m, k}, 1), b = smallNumbers(bf16, {k, n}, 2);
   Tensor c = Tensor::zeros(f32, {n, m}), sums = Tensor::zeros(f32, {(m + 191) / 192, n});
   Tensor running = Tensor::zeros(f32, {m, n});
   expectThree(weigh, {a, b, c, sums, running}, options);
@@ -117,8 +72,7 @@ std::vector<std::byte> runCentred(int64_t m, int64_t n, int64_t k, const LaunchO
 }
 
 std::vector<std::byte> runChain(int64_t m, int64_t k, int64_t n, const LaunchOptions &options) {
-  Tensor a = zoo::randomTensor(bf16, {m, k}, 1, -1, 1), b = zoo::randomTensor(bf16, {k, 64}, 2, -1, 1);
-  Tensor c = zoo::randomTensor(bf16, {64, n}, 3, -1, 1), d = Tensor::zeros(f32, {m, n});
+  auto [a, b, c, d] = chainTensors(m, k, n);
   expectThree(chain, {a, b, c, d}, options);
   return bytesOf({d});
 }

@@ -6,11 +6,9 @@
 //      neighbouring vectors of 16 bytes (or as wide as is known to be right). Every tile of that shape has it by default.
 //   2. A dot decides about its accumulator: the fragments of the matrix instruction.
 //   3. The rest follows, in program order. An element-wise op takes the layout of its operands (a dot's before memory's); a
-//      reduction's result is its operand's layout with the dimension projected away; a loop-carried tile has the layout of
-//      what the body gives back.
+//      reduction's result is its operand's layout with the dimension projected away; a loop-carried tile has its body's.
 //   4. What costs nothing to make again (constants, iota, splats, broadcasts, and element-wise ops of only those) has no
-//      layout of its own: it is made in each layout that somebody asks for. So is a load so small that loading it twice is
-//      cheaper than an exchange.
+//      layout of its own: it is made in each that somebody asks for. So is a load too small to be worth an exchange.
 //   5. Where an operand is needed in another layout than it has, nvidia.convert.
 //
 //     %t = tile.load ... : tensor<1x1024xbf16>        tensor<1x1024xbf16, #memory>
@@ -21,7 +19,7 @@
 
 #include "tenon/compiler/target/nvidia/layout/Fragments.h"
 #include "tenon/compiler/target/nvidia/threads/Layouts.h"
-#include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
+#include "tenon/compiler/target/nvidia/threads/Staging.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -84,8 +82,8 @@ private:
         ++wish.votes[*contiguous];
         int64_t width = widthOf(op, tile);
         int64_t aligned = accessWidth(view, op.getOffsets(), shapeOf(tile), divisibility_).elements;
-        if (op->hasAttr(
-                readAttr)) // of the operand that is made of it, of 16 bits mostly, a thread writes 16 bytes at once
+        // Of the operand that is made of it, of 16 bits mostly, a thread writes 16 bytes at once.
+        if (op->hasAttr(readAttr))
           width = aligned = std::min<int64_t>(width, 8);
         wish.vector = std::max(wish.vector, width);
         wish.aligned = std::max(wish.aligned, aligned);
@@ -225,8 +223,7 @@ private:
             })
             .Case<tile::ScanOp>([&](auto scan) { return fixed(scanLayout(shapeOf(result), scan.getDim())); })
             .Case<tile::DotOp>([&](auto dot) { return fixed(dotLayout(dot), /*ofDot=*/true); })
-            .Case<tile::GatherOp>(
-                [&](auto gather) { return visitIndexed(gather.getIndices(), gather.getMask(), result); })
+            .Case<tile::GatherOp>([&](auto op) { return visitIndexed(op.getIndices(), op.getMask(), result); })
             .Case<tile::AtomicRMWOp>([&](auto atomic) { return visitIndexed(atomic.getValue(), {}, result); })
             .Case<tile::AtomicCASOp>([&](auto atomic) { return visitIndexed(atomic.getDesired(), {}, result); })
             .Case<tile::LoadOp>([&](auto load) {

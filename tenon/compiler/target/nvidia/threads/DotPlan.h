@@ -5,6 +5,8 @@
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
 #include "tenon/compiler/target/nvidia/layout/LinearLayout.h"
 
+#include <limits>
+
 /// What a dot is computed with, and how its operands lie in shared memory for that.
 namespace tenon::nvidia {
 
@@ -25,7 +27,16 @@ struct DotPlan {
   bool mustRunAlongK() const { return matrixUnit && (elementBytes == 1 || (warpgroup && elementBytes != 2)); }
 };
 
+/// Whether a dot runs on the matrix units (mma.sync); otherwise each thread multiplies and adds.
+bool usesMatrixUnit(tile::DotOp dot);
+
 DotPlan planDot(tile::DotOp dot, int architecture);
+
+/// Some of a matrix' columns, whole panels of them: what is written goes where the first of them would begin.
+struct ColumnRange {
+  int64_t begin = 0, end = std::numeric_limits<int64_t>::max();
+  bool contains(int64_t column) const { return begin <= column && column < end; }
+};
 
 /// A matrix in shared memory. Elements of a row are neighbours. Rows and columns past the matrix, up to the padded
 /// sizes, are there to be read by whole fragments, and hold zeros.

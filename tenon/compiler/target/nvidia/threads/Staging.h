@@ -20,6 +20,10 @@ struct StoredTile {
 };
 StoredTile stagingOf(mlir::Value value, mlir::Value view);
 
+/// How threads read a staged tile to write it to memory: pieces of 16 bytes, the neighbours of a panel's
+/// row beside each other; each of two or three warpgroups has its rows.
+LinearLayout piecesLayout(mlir::Value value, mlir::Value view, int64_t warps);
+
 /// How one store goes.
 struct ThreadEmitter::StorePlan {
   StoredTile stored;

@@ -18,7 +18,6 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 #include <array>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -57,12 +56,6 @@ struct SharedWindow {
   int64_t begin = 0, end = 0;
 };
 
-/// Some of a matrix' columns, whole panels of them: what is written goes where the first of them would begin.
-struct ColumnRange {
-  int64_t begin = 0, end = std::numeric_limits<int64_t>::max();
-  bool contains(int64_t column) const { return begin <= column && column < end; }
-};
-
 /// A partial result of a reduction or scan: a value per operand, and whether there is anything in it (null: always).
 struct Partial {
   llvm::SmallVector<mlir::Value> values;
@@ -71,13 +64,6 @@ struct Partial {
 
 /// Bytes that each value takes in an exchange.
 int64_t exchangedBytes(llvm::ArrayRef<llvm::SmallVector<mlir::Value>> lists);
-
-/// Whether a dot runs on the matrix units (mma.sync); otherwise each thread multiplies and adds.
-bool usesMatrixUnit(tile::DotOp dot);
-
-/// How threads read a staged tile (Staging.h) to write it to memory: pieces of 16 bytes, the neighbours of a panel's
-/// row beside each other; each of two or three warpgroups has its rows.
-LinearLayout piecesLayout(mlir::Value value, mlir::Value view, int64_t warps);
 
 /// Whether two views may have memory in common, as far as the launch checks it.
 bool mayOverlap(mlir::func::FuncOp kernel, mlir::Value a, mlir::Value b);
