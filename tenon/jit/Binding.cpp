@@ -183,6 +183,27 @@ Binding::Binding(const Kernel &kernel, const Signature &signature, const Argumen
         break;
       }
   key_[0] |= uint64_t(noOverlap_) << 8;
+  if (!noOverlap_ && tellsOverlaps())
+    addOverlaps(first);
+}
+
+/// A word for each argument: a bit for each one that overlaps it, and in the upper half which one it is again, plus 1.
+void Binding::addOverlaps(size_t at) {
+  auto isSame = [](const Tensor &a, const Tensor &b) {
+    return a.data() == b.data() && a.dtype() == b.dtype() && std::ranges::equal(a.sizes(), b.sizes()) &&
+           std::ranges::equal(a.strides(), b.strides());
+  };
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    uint64_t word = 0;
+    for (size_t j = tensors.size(); j-- > 0 && tensors[i];) {
+      if (i == j || !tensors[j] || !tensors[i]->overlaps(*tensors[j]))
+        continue;
+      word |= uint64_t(1) << j;
+      if (j < i && isSame(*tensors[i], *tensors[j])) // the first of them in the end
+        word = (word & 0xffffffff) | uint64_t(j + 1) << 32;
+    }
+    key_.insert(key_.begin() + at + i, word);
+  }
 }
 
 void Binding::addOptions(const CompileOptions &options, int device) {
@@ -266,6 +287,16 @@ Specialization Binding::specialization() const {
   const uint64_t *facts = key_.end() - parameters.size();
   for (size_t i = 0; i < parameters.size(); ++i)
     result.arguments.push_back(specOf(parameters[i].kind, facts[i], forGpu_));
+  if (noOverlap_ || !tellsOverlaps())
+    return result;
+  const uint64_t *word = facts - tensors.size();
+  for (size_t i = 0; i < tensors.size(); ++i, ++word) {
+    Overlaps &overlaps = result.overlaps.emplace_back();
+    overlaps.sameAs = static_cast<int>(*word >> 32) - 1;
+    for (int other = 0; other < 32; ++other)
+      if (*word >> other & 1)
+        overlaps.with.push_back(other);
+  }
   return result;
 }
 

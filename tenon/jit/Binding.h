@@ -30,7 +30,8 @@ struct Signature {
 /// The key is everything that the generated code depends on besides the kernel itself:
 ///
 ///     target, overlap, length of isa | isa ... | for GPUs: device, warps | cluster, stages | split | length of gpu
-///     | gpu ... | one word a parameter of the kernel: a Param's value, or what is specialised on of an argument
+///     | gpu ... | for GPUs, where tensors overlap: one word an argument: which ones
+///     | one word a parameter of the kernel: a Param's value, or what is specialised on of an argument
 ///
 /// A Specialization is made from the key alone, so that two launches of the same key cannot need different code.
 class Binding {
@@ -54,6 +55,9 @@ private:
   void addText(std::string_view text);
   void bindParams(const Signature &signature, const LaunchOptions &options, uint64_t *facts);
   uint64_t bindArgument(const KernelParameter &parameter, const Argument &argument, int64_t *&word);
+  /// For GPUs: which of the tensors overlap, where some do.
+  bool tellsOverlaps() const { return forGpu_ && tensors.size() <= 32; }
+  void addOverlaps(size_t at); ///< in the key
 
   const Kernel &kernel_;
   Target target_;

@@ -4,6 +4,7 @@
 // GpuPipeline.cpp). Each phase is timed, can be printed, and leaves its name in the error when it fails.
 #include "tenon/jit/Compiler.h"
 
+#include "tenon/compiler/dialect/Overlaps.h"
 #include "tenon/compiler/target/cpu/CpuTarget.h"
 #include "tenon/jit/BuildId.h"
 #include "tenon/jit/DiskCache.h"
@@ -93,6 +94,17 @@ std::shared_ptr<Executable> makeExecutable(Target target, const CompileOptions &
   throw InternalError("the interpreter runs Tile IR, not code");
 }
 
+void setOverlaps(func::FuncOp kernel, ArrayRef<Overlaps> overlaps) {
+  Builder b(kernel.getContext());
+  for (auto [number, one] : llvm::enumerate(overlaps)) {
+    if (!llvm::isa<tile::ViewType>(kernel.getArgument(number).getType()))
+      continue;
+    kernel.setArgAttr(number, tile::overlapsAttr, b.getDenseI64ArrayAttr(one.with));
+    if (one.sameAs >= 0)
+      kernel.setArgAttr(number, tile::sameAsAttr, b.getI64IntegerAttr(one.sameAs));
+  }
+}
+
 } // namespace
 
 std::shared_ptr<Executable> compileKernel(const Kernel &kernel, const Specialization &specialization,
@@ -102,6 +114,7 @@ std::shared_ptr<Executable> compileKernel(const Kernel &kernel, const Specializa
   {
     PhaseTimer timer(report, "trace");
     module = traceKernel(kernel, specialization.arguments, specialization.noOverlap, *context);
+    setOverlaps(lower::kernelOf(*module), specialization.overlaps);
   }
   return compileTileIr(std::move(context), std::move(module), specialization.target, options, report, emit);
 }

@@ -13,10 +13,17 @@
 
 namespace tenon::jit {
 
+/// Of one argument of a launch in which some overlap.
+struct Overlaps {
+  std::vector<int64_t> with; ///< arguments
+  int sameAs = -1;           ///< the first argument that is the same view, or -1
+};
+
 /// What the generated code depends on besides the kernel itself and the options.
 struct Specialization {
   std::vector<ArgumentSpec> arguments;
   bool noOverlap = false; ///< no two tensors overlap (found out at each launch)
+  std::vector<Overlaps> overlaps; ///< by argument: which of them do, where some do and that is known; else empty
   Target target = Target::cpu;
 };
 

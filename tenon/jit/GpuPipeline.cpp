@@ -183,7 +183,7 @@ std::optional<GeneratedCode> generateGpuCode(MLIRContext &context, ModuleOp modu
   {
     PhaseTimer timer(report, "layouts");
     block = nvidia::chooseBlock(lower::kernelOf(module), {options.gpu, options.warps, options.cluster});
-    if (options.warps == 12) {
+    if (nvidia::isOfThree(options.warps)) {
       std::string refusal = nvidia::refuseThreeGroups(module, block, steps);
       if (!refusal.empty()) {
         block = nvidia::chooseBlock(lower::kernelOf(module), {options.gpu, 0, options.cluster});

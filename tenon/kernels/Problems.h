@@ -43,6 +43,7 @@ struct MatmulShape {
   Activation activation = Activation::none;
   bool transposedB = false;        ///< b lies in memory as [n, k]
   bool tf32 = false;               ///< f32 operands may be rounded to it
+  bool fastAccum = false;          ///< sums of f8 may be as coarse as the matrix unit's
   std::optional<DType> output = {}; ///< of c; none: productType()
 };
 Problem matmulProblem(const MatmulShape &shape, DType dtype, uint64_t seed);

@@ -4,6 +4,9 @@
 #include "tenon/base/Words.h"
 #include "tenon/kernels/Problems.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace tenon::zoo {
 
 namespace {
@@ -55,14 +58,35 @@ const std::vector<Entry> &entries() {
   return all;
 }
 
+/// Letters to add, drop or change to get from one to the other.
+static size_t distanceOf(std::string_view from, std::string_view to) {
+  std::vector<size_t> row(to.size() + 1); // from the letters so far to each beginning of `to`
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < from.size(); ++i) {
+    size_t corner = row[0]++;
+    for (size_t j = 0; j < to.size(); ++j) {
+      size_t changed = corner + (from[i] != to[j]);
+      corner = row[j + 1];
+      row[j + 1] = std::min({changed, corner + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
 const Entry &find(std::string_view name) {
-  std::string known;
+  std::string known, nearest;
+  size_t least = std::max<size_t>(name.size() / 3, 1) + 1; // what differs in more is another word
   for (const Entry &entry : entries()) {
     if (entry.name == name)
       return entry;
     known += (known.empty() ? "" : ", ") + entry.name;
+    if (size_t distance = distanceOf(name, entry.name); distance < least) {
+      least = distance;
+      nearest = entry.name;
+    }
   }
-  throw Error("there is no kernel '" + std::string(name) + "' in the zoo; the names are " + known);
+  throw Error("there is no kernel '" + std::string(name) + "' in the zoo; " +
+              (nearest.empty() ? "" : "did you mean '" + nearest + "'? ") + "the names are " + known);
 }
 
 std::string labelOf(std::span<const int64_t> shape, DType dtype) {

@@ -130,6 +130,7 @@ Tile cumsum(const Tile &x, int dim, bool reverse = false,
 
 struct DotOptions {
   bool allow_tf32 = false; ///< f32 operands may be rounded to tf32
+  bool fast_accum = false; ///< f8 operands: sums may have as few bits as the matrix unit adds with (docs/numerics.md)
 };
 /// a (M x K) times b (K x N) plus acc. f32, f16, bf16 and f8 operands accumulate in f32, f64 in f64, i8/u8 in i32.
 Tile dot(const Tile &a, const Tile &b, const Tile &acc, DotOptions options = {},

@@ -201,7 +201,10 @@ Tile dot(const Tile &a, const Tile &b, const Tile &acc, DotOptions options, std:
     throw Error(where, "dot of " + std::string(nameOf(ta)) + " and " + std::string(nameOf(tb)) +
                            " with an accumulator of " + std::string(nameOf(tacc)) +
                            " is not supported: f64 accumulates in f64, f32/f16/bf16/f8 in f32, i8/u8 in i32");
-  auto op = t.create<tile::DotOp>(vacc.getType(), va, vb, vacc, ta == DType::u8, tb == DType::u8, options.allow_tf32);
+  if (options.fast_accum && !isFloat8(ta))
+    throw Error(where, "fast_accum is about the sums of f8 operands, and these are of " + std::string(nameOf(ta)));
+  auto op = t.create<tile::DotOp>(vacc.getType(), va, vb, vacc, ta == DType::u8, tb == DType::u8, options.allow_tf32,
+                                  options.fast_accum);
   return Tile(handleOf(op, tacc));
 }
 

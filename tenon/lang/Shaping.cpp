@@ -201,26 +201,43 @@ Tile random_uniform(Arg seed, const Tile &counter, std::source_location where) {
   return (random_bits(seed, counter, {}, where) >> 8).to(f32) * 0x1p-24;
 }
 
+namespace {
+
+constexpr RandomOptions eventBits{.bits = 16, .rounds = 7};
+
+/// What 16 random bits must be less than for an event, and whether it happens whatever they are.
+struct RandomLimit {
+  Arg bits, isCertain, isUncertain;
+
+  static RandomLimit of(const Arg &probability) {
+    if (probability.kind == Arg::Kind::tile) {
+      Tile share = Tile(probability.handle).to(f32), isCertain = share >= 1;
+      return {(share * 65536 + 0.5).to(u16), isCertain, !isCertain}; // the conversion saturates: 65535 of 65536 at most
+    }
+    // As above: in f32, and a NaN is no probability at all.
+    auto share = static_cast<float>(probability.real);
+    float limit = std::isnan(share) ? 0.0f : std::clamp(std::floor(share * 65536 + 0.5f), 0.0f, 65535.0f);
+    return {static_cast<int>(limit), share >= 1, !(share >= 1)};
+  }
+};
+
+} // namespace
+
 Tile random_event(Arg probability, Arg seed, const Tile &counter, std::source_location at) {
   Tracer::Pin pin(at);
-  Tile bits = random_bits(seed, counter, {.bits = 16, .rounds = 7}, at);
-  if (probability.kind == Arg::Kind::tile) {
-    Tile share = Tile(probability.handle).to(f32);
-    return (bits < (share * 65536 + 0.5).to(u16)) | (share >= 1); // the conversion saturates: 65535 of 65536 at most
-  }
-  // As above: in f32, and a NaN is no probability at all.
-  auto share = static_cast<float>(probability.real);
-  float limit = std::isnan(share) ? 0.0f : std::clamp(std::floor(share * 65536 + 0.5f), 0.0f, 65535.0f);
-  return (bits < static_cast<int>(limit)) | (share >= 1);
+  auto limit = RandomLimit::of(probability);
+  return (random_bits(seed, counter, eventBits, at) < limit.bits) | limit.isCertain;
 }
 
 Tile dropout(const Tile &x, Arg probability, Arg seed, const Tile &counter, std::source_location at) {
   Tracer::Pin pin(at);
-  Tile drops = random_event(probability, seed, counter, at);
+  // What is kept and not what is dropped: processors compare under a mask, and make a zero of what is masked out.
+  auto limit = RandomLimit::of(probability);
+  Tile keeps = (random_bits(seed, counter, eventBits, at) >= limit.bits) & limit.isUncertain;
   if (probability.kind != Arg::Kind::tile)
-    return where(drops, 0, x * Arg(probability.real < 1 ? 1 / (1 - probability.real) : 0.0, at));
+    return where(keeps, x * Arg(probability.real < 1 ? 1 / (1 - probability.real) : 0.0, at), 0);
   Tile kept = 1 - probability;
-  return where(drops, 0, x * where(kept > 0, 1 / kept, 0));
+  return where(keeps, x * where(kept > 0, 1 / kept, 0), 0);
 }
 
 } // namespace tenon

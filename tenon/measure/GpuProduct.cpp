@@ -2,6 +2,7 @@
 #include "tenon/measure/GpuProduct.h"
 
 #include "tenon/base/Error.h"
+#include "tenon/verify/CoarseSum.h"
 #include "tenon/verify/Judge.h"
 #include "tenon/verify/Values.h"
 
@@ -66,6 +67,16 @@ void addUp(std::vector<T> &sums, const std::vector<float> &row, const std::vecto
       sums[j] += static_cast<T>(factor) * static_cast<T>(*line++);
 }
 
+void addUpCoarsely(std::vector<float> &sums, const std::vector<float> &row, const std::vector<float> &columns) {
+  std::vector<CoarseSum> coarse(sums.size());
+  const float *line = columns.data();
+  for (float factor : row)
+    for (CoarseSum &sum : coarse)
+      sum.add(factor, *line++);
+  for (size_t j = 0; j < sums.size(); ++j)
+    sums[j] = coarse[j].value();
+}
+
 /// Row i of the samples, in f64 and as one computes plainly.
 void computeRow(const Product &product, Samples &samples, size_t i, const std::vector<float> &row,
                 const Columns &columns) {
@@ -74,7 +85,10 @@ void computeRow(const Product &product, Samples &samples, size_t i, const std::v
   std::vector<float> sums(count);
   for (size_t f = 0; f < factors; ++f) {
     addUp(exact[f], row, columns.factors[f]);
-    addUp(sums, row, columns.factors[f]);
+    if (product.fastAccum)
+      addUpCoarsely(sums, row, columns.factors[f]);
+    else
+      addUp(sums, row, columns.factors[f]);
     plain[f].assign(sums.begin(), sums.end());
   }
   std::vector<double> each(factors);

@@ -27,6 +27,7 @@ struct Product {
   std::vector<Tensor> b; ///< each [k, n], or [experts, k, n]
   Tensor c;              ///< [m, n]
   std::vector<int64_t> offsets; ///< the first row of each expert, and behind the last; empty: there are none
+  bool fastAccum = false;       ///< sums of f8 may be as coarse as the matrix unit's
   /// From one sum for each b, and the column; none: the sum.
   std::function<double(std::span<const double> sums, int64_t column)> epilogue;
 };

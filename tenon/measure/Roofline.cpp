@@ -324,10 +324,11 @@ template <class Work> void inPieces(CpuPool &pool, bool alone, size_t bytes, Wor
 
 } // namespace
 
-HostCopy::HostCopy(std::vector<std::pair<const void *, void *>> places, size_t bytes, int threads)
+HostCopy::HostCopy(std::vector<std::pair<const void *, void *>> places, size_t bytes, int threads,
+                   std::initializer_list<Stores> among)
     : places_(std::move(places)), bytes_(bytes), pool_(threads) {
-  std::tie(stores_, alone_) = fastestWay({Stores::memcpy, Stores::streaming}, pool_.threads(), bytes,
-                                         [&](Stores stores, bool alone) { copy(stores, alone); });
+  std::tie(stores_, alone_) =
+      fastestWay(among, pool_.threads(), bytes, [&](Stores stores, bool alone) { copy(stores, alone); });
   way_ = stores_ == Stores::memcpy ? "memcpy" : "streaming stores";
   if (alone_)
     way_ += ", one thread";

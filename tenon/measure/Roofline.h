@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,14 +32,16 @@ Peaks measurePeaks(int threads, double seconds = 0.02);
 /// wait).
 class HostCopy {
 public:
-  /// A copy has `bytes` bytes; the pairs of places (from, to) are taken in turn.
-  HostCopy(std::vector<std::pair<const void *, void *>> places, size_t bytes, int threads);
+  enum class Stores : unsigned char { memcpy, streaming };
+  /// A copy has `bytes` bytes; the pairs of places (from, to) are taken in turn. `among`: which ways there are to
+  /// choose from.
+  HostCopy(std::vector<std::pair<const void *, void *>> places, size_t bytes, int threads,
+           std::initializer_list<Stores> among = {Stores::memcpy, Stores::streaming});
 
   void operator()();
   const std::string &way() const { return way_; } ///< "memcpy", "streaming stores, one thread"
 
 private:
-  enum class Stores : unsigned char { memcpy, streaming };
   void copy(Stores stores, bool alone);
 
   std::vector<std::pair<const void *, void *>> places_;

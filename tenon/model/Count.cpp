@@ -124,6 +124,15 @@ Alive mostAlive(const PlanStructure &plan, std::span<const int64_t> constants) {
   return result;
 }
 
+/// Tiles of so many bytes lie side by side, and a transfer brings in panels of a line. Where a tile ends within a line,
+/// the panels of the next one begin there, and lie in two lines each: how many more lines they touch, of each panel.
+double cutLines(int64_t bytes, int64_t line) {
+  int64_t step = std::gcd(bytes, line), rest = bytes % line; // tiles begin at multiples of the step, equally often
+  auto part = [&](int64_t of) { return static_cast<double>(of) / static_cast<double>(line); };
+  double more = static_cast<double>(bytes / line) * (1 - part(step)) + (rest ? part(rest - step) : 0);
+  return more / static_cast<double>(bytes / line + (rest != 0));
+}
+
 /// Of the loop around a dot that loads most, its loads; and of all loops, their dots.
 void describeLoops(const PlanStructure &plan, std::span<const int64_t> constants, std::span<const int64_t> words,
                    Counts &counts) {
@@ -135,7 +144,8 @@ void describeLoops(const PlanStructure &plan, std::span<const int64_t> constants
     for (const PlanStructure::Step &step : loop.body.steps) {
       if (step.kind == PlanStructure::Step::Kind::dot) {
         uint32_t shape = plan.tiles[static_cast<size_t>(step.result)].shape;
-        counts.dots.push_back({constants[shape], constants[shape + 1]});
+        uint32_t first = plan.tiles[step.operands.front()].shape;
+        counts.dots.push_back({constants[shape], constants[shape + 1], constants[first + 1], step.extra.front() != 0});
       }
       if (step.kind != PlanStructure::Step::Kind::load)
         continue;
@@ -146,10 +156,13 @@ void describeLoops(const PlanStructure &plan, std::span<const int64_t> constants
       for (unsigned d = 0; d < tile.rank; ++d) {
         int64_t size = constants[tile.shape + d];
         int64_t stride = view.hasStrides ? words[view.strides + d] : d + 1 == tile.rank;
-        if (stride == 1)
+        if (stride == 1) {
           load.lineBytes *= static_cast<double>((size * tile.bytes + line - 1) / line * line);
-        else
+          bool isWhole = view.hasStrides && size >= words[view.strides - view.rank + d]; // every tile begins a row
+          load.cut = isWhole ? 0 : static_cast<float>(cutLines(size * tile.bytes, line));
+        } else {
           load.lineBytes *= static_cast<double>(size);
+        }
         bool isRow = view.hasStrides && stride != 1 && size > 1;
         load.straddles |= isRow && stride * tile.bytes % line != 0;
         load.byThreads |= isRow && stride * tile.bytes % 16 != 0;

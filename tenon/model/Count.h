@@ -84,10 +84,13 @@ struct Counts {
     double lineBytes = 0;   ///< of the tile, its rows as whole lines of 128 bytes
     bool straddles = false; ///< rows of the view are no multiples of a line
     bool byThreads = false; ///< nor of 16 bytes: no tensor map describes them
+    float cut = 0;          ///< more lines, of each, that are touched since tiles begin within one
   };
   std::vector<LoopLoad> loopLoads; ///< of that loop
   struct DotShape {
     int64_t rows = 0, columns = 0; ///< of the result
+    int64_t depth = 0;             ///< of the tile of K
+    bool addsSums = false;         ///< sums of f8, which the matrix unit makes too coarsely, are added up beside it
   };
   std::vector<DotShape> dots;     ///< all that are in loops
   bool exact = true;

@@ -118,7 +118,10 @@ private:
   }
 
   /// Whether sums of products are added up beside the accumulators,
-  bool addsSums() const { return counts_.executed.matrix[static_cast<size_t>(Precision::f8)] > 0; }
+  bool addsSums() const {
+    return std::any_of(counts_.dots.begin(), counts_.dots.end(),
+                       [](const Counts::DotShape &dot) { return dot.addsSums; });
+  }
   /// and there are not registers for all of them.
   bool addsPieces() const {
     double accumulators = 0; // words
@@ -137,7 +140,9 @@ private:
     for (const Counts::LoopLoad &load : counts_.loopLoads) {
       loaded += load.lineBytes;
       byThreads |= load.byThreads;
-      double bytes = load.lineBytes * (load.byThreads ? f_.byThreads : load.straddles ? f_.straddling : 1);
+      double bytes = load.lineBytes * (load.byThreads   ? f_.byThreads
+                                       : load.straddles ? f_.straddling
+                                                        : 1 + load.cut * f_.cut);
       lines += bytes;
       largest = std::max(largest, bytes);
     }
@@ -165,7 +170,7 @@ private:
     if (shape_.pingPong)
       matrix *= f_.alone;
     if (addsPieces())
-      matrix *= f_.pieces;
+      matrix *= 1 + (f_.pieces - 1) * 128 / static_cast<double>(counts_.dots.front().depth);
     for (const Counts::DotShape &dot : counts_.dots) // sums that are added up between products leave time for it
       if (!shape_.pingPong && !addsSums() && dot.columns & (dot.columns - 1)) {
         matrix *= f_.uneven;
@@ -182,7 +187,8 @@ private:
       matrix *= 1 + f_.narrow * (256 / std::max(widthOf(counts_.dots.front(), warps_), 32.0) - 1);
     // Of a loop that does nothing but multiply, some slots are always being read or given back; one that waits for
     // itself has read a slot long before the step is over.
-    double filling = isDependent ? slots + 0.5 : std::max(slots - f_.lag, 0.5);
+    double lag = addsSums() ? f_.waited : f_.lag;
+    double filling = isDependent ? slots + 0.5 : std::max(slots - lag, 0.5);
     double loads = steps * lines / std::min(f_.load, filling * loaded / f_.latency);
     // Blocks that take instances from a counter do not run in step, but for those of a cluster: each reads what its
     // neighbours read for itself.

@@ -22,17 +22,20 @@
 ///
 ///     m          matrix operations / rate / `matrix`; times `crossed` where the warpgroups cannot share the result in
 ///                parts of 64 rows and 8 columns; times `pieces` where f8 has its sums added up in pieces, since there
-///                are not registers for all of them beside the accumulators; times `uneven` where columns are no power
+///                are not registers for all of them beside the accumulators (for steps of 128, and the less above 1 the
+///                longer they are); times `uneven` where columns are no power
 ///                of two (not f8); times 1 + `narrow` * (256 / columns of a warpgroup's instruction - 1) where v does
 ///                not matter
 ///     v          other operations of the loop / rate * (`plain` + `lone` / (warpgroups of the blocks, at most 2)^2):
 ///     few
 ///                warps wait for themselves. a: the same of what stands behind the loop
 ///     l          steps * bytes of the lines that a step loads / min(`load`, (slots - `lag`) * bytes / `latency`); half
-///                a slot more instead of the lag where v matters. Rows of a tile are whole lines of 128 bytes, and
+///                a slot more instead of the lag where v matters, `waited` where a step waits for its products, to add
+///                up f8's sums. Rows of a tile are whole lines of 128 bytes, and
 ///                straddle two where rows of the view are no multiples of a line (times `straddling`) or are loaded by
-///                threads where they are no multiples of 16 bytes (times `byThreads`); in a cluster each block loads
-///                its part of the larger operand, for all
+///                threads where they are no multiples of 16 bytes (times `byThreads`); those that end within a line
+///                leave the rest of it to a neighbour, and both ask for it (`cut` times that part of them more);
+///                in a cluster each block loads its part of the larger operand, for all
 ///     rounds     of blocks: clusters have whole rows (or columns) of instances, and those of more than two blocks
 ///                cannot use every multiprocessor: as many as the device says (`Ceilings::clusters`), else 11/12 in
 ///                fours and 5/6 in eights
@@ -64,12 +67,12 @@ namespace tenon::model {
 
 struct GpuFactors {
   double memory = 0.9, matrix = 0.85;      ///< of the rate that the datasheet states
-  double crossed = 2.5, pieces = 1.06;
+  double crossed = 2.5, pieces = 1.08;
   double plain = 1.7, lone = 0.95;
   double load = 160e9;                     ///< bytes a second that a multiprocessor loads
   double latency = 1.05e-6;                ///< from a load to its data
-  double lag = 1.4;                        ///< slots
-  double straddling = 2.05, byThreads = 3;
+  double lag = 1.4, waited = 1;            ///< slots
+  double straddling = 2.05, byThreads = 3, cut = 2;
   double uneven = 1.04, narrow = 0.08;
   double slices = 1.1;
   double gather = 0.3e-6, coupled = 8e-9;  ///< seconds

@@ -384,6 +384,7 @@ private:
         .Case([&](tile::DotOp dot) {
           step.kind = Step::Kind::dot;
           step.effort.precision = precisionOf(dot.getA().getType(), dot.getAllowTf32());
+          step.extra = {step.effort.precision == Precision::f8 && !dot.getFastAccum()};
           occupies = true;
         })
         .Default([&](Operation *) {

@@ -82,7 +82,8 @@ struct PlanStructure {
     int result = -1; ///< a tile
     std::vector<uint32_t> operands; ///< tiles
     std::vector<uint32_t> offsets;  ///< scalars, of a load or store
-    std::vector<uint32_t> extra;    ///< a dimension, a permutation; of a slice the numbers of its offsets in the table
+    std::vector<uint32_t> extra;    ///< a dimension, a permutation; of a slice the numbers of its offsets in the table;
+                                    ///< of a dot whether sums are added up beside the matrix unit
     Effort effort;
     std::vector<Deferred> deferred;
     int view = -1;

@@ -34,26 +34,16 @@ namespace {
 constexpr size_t scratchAlignment = 64;
 constexpr int64_t piecesPerThread = 4; // if all were as long as the first
 constexpr int mostThreads = 1024; // or as many as there are processors: TBB would start a million, and never end them
-constexpr float secondsWorthWaking = 10e-6f; // of all the work together, on one thread
+// Of all the work together, on one thread: for less than the first nobody is woken, for more than the second always.
+constexpr float secondsWorthWaking = 10e-6f, secondsWorthAnything = 30e-6f;
+constexpr float paidBack = 1.0f / 64; // of what sharing lost, by each run alone
+constexpr float worthIt = 0.1f;       // of a run alone: what sharing has to gain, since the others have better to do
+// What sharing can have lost or gained, in runs alone, so that one that was held up neither decides alone nor for long.
+constexpr float leastDebt = 8, mostDebt = 64, mostCredit = 8;
+constexpr int sharedUntilAlone = 256; // then it is seen again how long a run alone takes
 
-/// Takes the time of some items from here to done().
-class PaceMaker {
-public:
-  explicit PaceMaker(CpuPool::Pace *pace) : pace_(pace) {
-    if (pace_)
-      start_ = std::chrono::steady_clock::now();
-  }
-  void done(int64_t items) const {
-    if (!pace_)
-      return;
-    std::chrono::duration<float> taken = std::chrono::steady_clock::now() - start_;
-    pace_->secondsEach.store(taken.count() / static_cast<float>(items), std::memory_order_relaxed);
-  }
-
-private:
-  CpuPool::Pace *pace_;
-  std::chrono::steady_clock::time_point start_;
-};
+using Clock = std::chrono::steady_clock;
+float secondsSince(Clock::time_point start) { return std::chrono::duration<float>(Clock::now() - start).count(); }
 
 /// Memory that only grows, one piece per thread and depth of nesting.
 class Arena {
@@ -112,8 +102,8 @@ thread_local size_t Scratch::depth_ = 0;
 /// cannot look into libtbb, and is told.
 class Job {
 public:
-  Job(int64_t count, int64_t shares, size_t scratchBytes, void *context, CpuPool::Body body, CpuPool::Pace *pace)
-      : count_(count), shares_(shares), scratchBytes_(scratchBytes), context_(context), body_(body), pace_(pace) {
+  Job(int64_t count, int64_t shares, size_t scratchBytes, void *context, CpuPool::Body body)
+      : count_(count), shares_(shares), scratchBytes_(scratchBytes), context_(context), body_(body) {
     TENON_TSAN(__tsan_release(this));
   }
 
@@ -123,9 +113,10 @@ public:
     try {
       Scratch scratch(scratchBytes_);
       for (int64_t begin, end; take(begin, end);) {
-        PaceMaker timer(begin == 0 ? pace_ : nullptr);
+        Clock::time_point start = begin == 0 ? Clock::now() : Clock::time_point();
         body_(context_, begin, end, scratch.get());
-        timer.done(end - begin);
+        if (begin == 0)
+          firstSecondsEach_ = secondsSince(start) / static_cast<float>(end);
       }
     } catch (...) {
       next_.store(count_, std::memory_order_relaxed); // no more pieces
@@ -141,6 +132,8 @@ public:
     if (error_)
       std::rethrow_exception(std::move(error_));
   }
+  /// The time of an item of the first piece, after the last worker.
+  float firstSecondsEach() const { return firstSecondsEach_; }
 
 private:
   bool take(int64_t &begin, int64_t &end) const {
@@ -157,11 +150,11 @@ private:
   size_t scratchBytes_;
   void *context_;
   CpuPool::Body body_;
-  CpuPool::Pace *pace_;
   // TBB calls its function as a constant.
   mutable std::atomic<int64_t> next_ = 0;
   mutable std::atomic<bool> failed_ = false;
   mutable std::exception_ptr error_;
+  mutable float firstSecondsEach_ = 0; // one worker's to write
 };
 
 } // namespace
@@ -195,27 +188,73 @@ CpuPool &CpuPool::global() {
   return *pool;
 }
 
+bool CpuPool::Pace::isShared(int64_t count) const {
+  float alone = secondsEach_.load(std::memory_order_relaxed) * static_cast<float>(count);
+  if (alone <= 0 || alone >= secondsWorthAnything)
+    return true;
+  return alone >= secondsWorthWaking && debt_.load(std::memory_order_relaxed) <= 0 &&
+         sharedInARow_.load(std::memory_order_relaxed) < sharedUntilAlone;
+}
+
+void CpuPool::Pace::ranAlone(int64_t count, float seconds) {
+  // More than twice as long as before is believed when it is seen again: a run that was held up would make sharing look
+  // good.
+  float items = static_cast<float>(count), known = secondsEach_.load(std::memory_order_relaxed) * items;
+  if (known > 0)
+    seconds = std::min(seconds, std::max(2 * known, secondsWorthWaking));
+  secondsEach_.store(seconds / items, std::memory_order_relaxed);
+  sharedInARow_.store(0, std::memory_order_relaxed);
+  if (float debt = debt_.load(std::memory_order_relaxed); debt > 0)
+    debt_.store(std::max(debt - paidBack, 0.0f), std::memory_order_relaxed);
+}
+
+void CpuPool::Pace::ranShared(int64_t count, float seconds, float firstSecondsEach) {
+  float items = static_cast<float>(count);
+  float alone = secondsEach_.load(std::memory_order_relaxed) * items;
+  bool isKnown = alone > 0 && alone < secondsWorthAnything;
+  if (isKnown) {
+    float limit = mostDebt_.load(std::memory_order_relaxed);
+    float lost = std::min(seconds / alone - 1 + worthIt, limit);
+    float debt = std::max(debt_.load(std::memory_order_relaxed) + lost, -mostCredit);
+    debt_.store(debt, std::memory_order_relaxed);
+    if (debt > 0)
+      mostDebt_.store(std::min(2 * limit, mostDebt), std::memory_order_relaxed);
+    else if (debt == -mostCredit)
+      mostDebt_.store(leastDebt, std::memory_order_relaxed);
+    sharedInARow_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // The first items take longer than the others, and longer still where others have just been woken. That is good
+  // enough to see that work is long, not to compare it with.
+  if (isKnown && firstSecondsEach * items < secondsWorthAnything)
+    return;
+  secondsEach_.store(firstSecondsEach, std::memory_order_relaxed);
+  sharedInARow_.store(sharedUntilAlone, std::memory_order_relaxed);
+}
+
 void CpuPool::run(int64_t count, size_t scratchBytes, void *context, Body body, Pace *pace) {
   if (count <= 0)
     return;
-  float secondsEach = pace ? pace->secondsEach.load(std::memory_order_relaxed) : 0;
-  bool isOverSoon = secondsEach > 0 && secondsEach * static_cast<float>(count) < secondsWorthWaking;
-  if (count == 1 || !impl_ || isOverSoon) {
+  if (count == 1 || !impl_ || (pace && !pace->isShared(count))) {
     Scratch scratch(scratchBytes);
-    PaceMaker timer(impl_ ? pace : nullptr);
+    bool isTimed = impl_ && pace;
+    Clock::time_point start = isTimed ? Clock::now() : Clock::time_point();
     body(context, 0, count, scratch.get());
-    timer.done(count);
+    if (isTimed)
+      pace->ranAlone(count, secondsSince(start));
     return;
   }
 
-  Job job(count, threads_ * piecesPerThread, scratchBytes, context, body, pace);
+  Job job(count, threads_ * piecesPerThread, scratchBytes, context, body);
   int workers = static_cast<int>(std::min<int64_t>(threads_, count));
+  Clock::time_point start = Clock::now();
   impl_->arena.execute([&] {
     // Isolated: a body that waits for a nested run must not pick up a piece of someone else's meanwhile, which could
     // take long or want a lock that the body holds.
     tbb::this_task_arena::isolate([&] { tbb::parallel_for(0, workers, 1, job, tbb::simple_partitioner()); });
   });
   job.finish();
+  if (pace)
+    pace->ranShared(count, secondsSince(start), job.firstSecondsEach());
 }
 
 } // namespace tenon

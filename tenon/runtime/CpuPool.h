@@ -28,10 +28,23 @@ public:
 
   int threads() const { return threads_; }
 
-  /// How long one item of some work takes, as far as it was seen: whoever does the same work again and again keeps one.
-  /// Waking another thread takes a few microseconds, which work that is over sooner does not wait for.
-  struct Pace {
-    std::atomic<float> secondsEach = 0; ///< 0: not known yet
+  /// What was seen of some work, by whoever does the same again and again: whether other threads are worth waking for
+  /// it. That takes 5 us where they are awake still, and 50 to 500 where they sleep, so that of work of a few
+  /// microseconds only trying both tells. What lost is tried again, but ever more rarely.
+  class Pace {
+  public:
+    /// Whether the next `count` items are for all threads; also while nothing is known.
+    bool isShared(int64_t count) const;
+    /// After a run by the caller alone.
+    void ranAlone(int64_t count, float seconds);
+    /// After a run by all threads, of which the first piece took so long for each item.
+    void ranShared(int64_t count, float seconds, float firstSecondsEach);
+
+  private:
+    std::atomic<float> secondsEach_ = 0; ///< on one thread; 0: not known yet
+    std::atomic<float> debt_ = 0;        ///< what sharing lost, in runs alone; positive: the next is alone
+    std::atomic<float> mostDebt_ = 8;    ///< doubles with each try that loses
+    std::atomic<int> sharedInARow_ = 0;  ///< since a run alone
   };
 
   /// Calls `body` on contiguous pieces of [0, count) that together cover it once, and returns when all are done. Pieces

@@ -17,6 +17,9 @@ namespace {
 using Status = Outcome::Status;
 using Clock = std::chrono::steady_clock;
 
+/// Of launches that take longer, the first few are known well enough.
+constexpr double longLaunch = 100e-6;
+
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// A unit in the last place of numbers from 1 to 2.
@@ -91,6 +94,7 @@ Workers &Measurer::workers() {
   options.compileSeconds = options_.compileSeconds;
   options.runSeconds = options_.runSeconds;
   options.useDiskCache = options_.launch.compile.useDiskCache;
+  options.runsApart = options_.launch.target == Target::cuda; // where compiling takes nothing from what is timed
   workers_ = std::make_unique<Workers>(options, *arena_, options_.launch.target, options_.launch.compile.device);
   if (comparesWithFirst())
     prepareComparison();
@@ -168,6 +172,16 @@ void Measurer::compile(const std::vector<Configuration> &configurations) {
   }
 }
 
+void Measurer::compileAhead(const std::vector<Configuration> &configurations) {
+  std::vector<const Job *> jobs;
+  for (const Configuration &configuration : configurations)
+    if (Traced &traced = trace(configuration); !traced.failure && !traced.isAwaited) {
+      traced.isAwaited = true;
+      jobs.push_back(&traced.job);
+    }
+  workers().compileAhead(jobs);
+}
+
 void Measurer::forget() { workers().forget(); }
 
 size_t Measurer::atOnce() { return 2 * workers().count(); }
@@ -190,8 +204,14 @@ Verdict Measurer::verifyIn(const Job &job, const Problem &problem, std::vector<T
 }
 
 Outcome Measurer::measure(const Configuration &configuration) {
-  auto start = Clock::now();
   Traced &traced = trace(configuration);
+  if (traced.isAwaited) {
+    Workers::Compiled compiled = workers().await(traced.job);
+    traced.isAwaited = false;
+    traced.failure = compiled.failure;
+    traced.compileSeconds = compiled.seconds;
+  }
+  auto start = Clock::now();
   workers();
   Outcome outcome = traced.failure ? *traced.failure : comparison_ ? examine(traced) : judge(traced);
   outcome.cost = secondsSince(start) + traced.compileSeconds;
@@ -241,8 +261,9 @@ Outcome Measurer::examine(const Traced &traced) {
   request.seconds = options_.timingSeconds;
   request.deterministic = problem_.deterministic;
   // Not worth more of the budget: it is slow, however exactly one knows how slow.
-  request.slow = best_ > 0 ? 3 * best_ : 0;
+  request.slow = (best_ > longLaunch ? 1.5 : 3) * best_;
   try {
+    workers().load(traced.job); // others may measure meanwhile
     if (comparison.tolerances.empty()) {
       {
         auto mine = turn();

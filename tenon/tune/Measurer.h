@@ -21,6 +21,10 @@ public:
 
   /// Several at once; what fails is told by measure().
   void compile(const std::vector<Configuration> &configurations);
+  /// Whether compiling and running are the work of different processes: then compileAhead() begins to compile, and
+  /// measure() waits for what it needs.
+  bool compilesAhead() { return workers().runsApart(); }
+  void compileAhead(const std::vector<Configuration> &configurations);
   /// The code that was compiled so far.
   void forget();
   /// So many keep all workers busy.
@@ -41,6 +45,7 @@ private:
     std::string program;
     std::optional<Outcome> failure; ///< it cannot even be compiled
     double compileSeconds = 0;
+    bool isAwaited = false; ///< what compiling it comes to
   };
   Traced &trace(const Configuration &configuration);
   Workers &workers();
@@ -71,8 +76,8 @@ private:
     std::vector<double> tolerances, relatives; ///< once there is something to compare with
   };
   std::optional<Comparison> comparison_;
-  std::unique_ptr<Workers> workers_;
   std::map<Configuration, Traced> traced_;
+  std::unique_ptr<Workers> workers_; ///< whose threads may still read what is traced
   double best_ = 0;
 };
 

@@ -307,6 +307,7 @@ std::vector<ModelFactors::Named> ModelFactors::gpu() {
           {"latency", &F::latency},
           {"straddling", &F::straddling},
           {"by_threads", &F::byThreads},
+          {"cut", &F::cut},
           {"uneven", &F::uneven},
           {"narrow", &F::narrow},
           {"slices", &F::slices},

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <thread>
 
 #include <dlfcn.h>
@@ -85,9 +86,20 @@ Workers::Workers(Options options, const Arena &arena, Target target, int device)
       slots_(static_cast<size_t>(std::max(options_.count, 1))) {
   if (options_.command.empty())
     options_.command = defaultCommand();
+  options_.runsApart = options_.runsApart && options_.useDiskCache && slots_.size() > 1;
+  ahead_.threads.resize(slots_.size());
+  ahead_.busy.resize(slots_.size());
 }
 
-Workers::~Workers() = default;
+Workers::~Workers() {
+  {
+    std::lock_guard lock(ahead_.mutex);
+    ahead_.open.clear();
+  }
+  for (std::thread &thread : ahead_.threads)
+    if (thread.joinable())
+      thread.join();
+}
 
 std::vector<std::string> Workers::defaultCommand() {
   Dl_info here{};
@@ -112,9 +124,15 @@ void Workers::ensure(Slot &slot) {
     throw Error("'" + options_.command[0] + "' belongs to another build of Tenon, and what it measured would not hold "
                 "for this one: name the right command in TuneOptions::worker");
   }
-  Json question = {{"do", "setup"},          {"arena", arena_.path()},  {"bytes", arena_.bytes()},
-                   {"words", arena_.words()}, {"addresses", arena_.addresses()},
-                   {"target", nameOf(target_)}, {"device", device_},    {"memory", options_.memoryBytes}};
+  Json question = {{"do", "setup"},
+                   {"arena", arena_.path()},
+                   {"bytes", arena_.bytes()},
+                   {"words", arena_.words()},
+                   {"addresses", arena_.addresses()},
+                   {"target", nameOf(target_)},
+                   {"device", device_},
+                   {"memory", options_.memoryBytes},
+                   {"yields", options_.runsApart && &slot != &slots_.front()}};
   if (images_)
     question["images"] = {{"first", images_->first->path()},
                           {"second", images_->second->path()},
@@ -126,22 +144,30 @@ void Workers::ensure(Slot &slot) {
     throw Error("a worker cannot start: " + answer["error"].get<std::string>());
 }
 
-Workers::Compiled Workers::compileIn(Slot &slot, const Job &job) {
+Workers::Compiled Workers::compileIn(Slot &slot, const Job &job, bool keep) {
   const CompileOptions &compile = job.options.compile;
-  Json question = {{"do", "compile"},         {"job", job.number},
+  Json question = {{"do", "compile"},
+                   {"job", job.number},
                    {"configuration", job.configuration.str()},
-                   {"isa", compile.isa},      {"gpu", compile.gpu},
-                   {"warps", compile.warps},  {"cluster", compile.cluster},
-                   {"stages", compile.stages}, {"split", compile.split},
-                   {"tail", compile.shareTail}, {"pingpong", compile.pingPong}, {"without", compile.without},
+                   {"isa", compile.isa},
+                   {"gpu", compile.gpu},
+                   {"warps", compile.warps},
+                   {"cluster", compile.cluster},
+                   {"stages", compile.stages},
+                   {"split", compile.split},
+                   {"tail", compile.shareTail},
+                   {"pingpong", compile.pingPong},
+                   {"without", compile.without},
                    {"threads", job.options.threads},
                    {"disk_cache", options_.useDiskCache && compile.useDiskCache},
+                   {"keep", keep},
                    {"ir", job.ir}};
   Compiled compiled;
   auto start = std::chrono::steady_clock::now();
   try {
     askOrFail(*slot.process, question, options_.compileSeconds, "compiling", Status::refused);
-    slot.jobs.insert(job.number);
+    if (keep)
+      slot.jobs.insert(job.number);
   } catch (const Failure &failure) {
     compiled.failure = failure.outcome;
   }
@@ -151,6 +177,12 @@ Workers::Compiled Workers::compileIn(Slot &slot, const Job &job) {
 
 std::vector<Workers::Compiled> Workers::compile(const std::vector<const Job *> &jobs) {
   std::vector<Compiled> all(jobs.size());
+  if (options_.runsApart) {
+    compileAhead(jobs);
+    for (size_t i = 0; i < jobs.size(); ++i)
+      all[i] = await(*jobs[i]);
+    return all;
+  }
   size_t together = std::min(slots_.size(), jobs.size());
   for (std::atomic<size_t> next = 0; next < jobs.size();) {
     for (size_t s = 0; s < together; ++s)
@@ -174,8 +206,65 @@ std::vector<Workers::Compiled> Workers::compile(const std::vector<const Job *> &
   return all;
 }
 
+void Workers::compileAhead(const std::vector<const Job *> &jobs) {
+  {
+    std::lock_guard lock(ahead_.mutex);
+    ahead_.open.insert(ahead_.open.begin(), jobs.rbegin(), jobs.rend());
+  }
+  startThreads();
+}
+
+/// Workers are started by the caller's thread, with which they end.
+void Workers::startThreads() {
+  for (size_t s = 1; s < slots_.size(); ++s) {
+    {
+      std::lock_guard lock(ahead_.mutex);
+      if (ahead_.busy[s] || ahead_.open.empty())
+        continue;
+    }
+    if (ahead_.threads[s].joinable())
+      ahead_.threads[s].join();
+    ensure(slots_[s]);
+    {
+      std::lock_guard lock(ahead_.mutex);
+      ahead_.busy[s] = true;
+    }
+    ahead_.threads[s] = std::thread([this, s] { work(s); });
+  }
+}
+
+void Workers::work(size_t slot) {
+  std::unique_lock lock(ahead_.mutex);
+  while (!ahead_.open.empty() && slots_[slot].process->alive()) {
+    const Job *job = ahead_.open.back();
+    ahead_.open.pop_back();
+    lock.unlock();
+    Compiled compiled = compileIn(slots_[slot], *job, /*keep=*/false);
+    compiled.seconds /= static_cast<double>(slots_.size() - 1);
+    lock.lock();
+    ahead_.done.emplace(job->number, std::move(compiled));
+    ahead_.changed.notify_all();
+  }
+  ahead_.busy[slot] = false;
+  ahead_.changed.notify_all();
+}
+
+Workers::Compiled Workers::await(const Job &job) {
+  for (;;) {
+    startThreads(); // in the place of those whose worker a candidate took along
+    std::unique_lock lock(ahead_.mutex);
+    auto isDone = [&] { return ahead_.done.contains(job.number); };
+    ahead_.changed.wait(lock, [&] {
+      return isDone() || (!ahead_.open.empty() && std::count(ahead_.busy.begin(), ahead_.busy.end(), true) <
+                                                      static_cast<ptrdiff_t>(slots_.size()) - 1);
+    });
+    if (isDone())
+      return std::move(ahead_.done.extract(job.number).mapped());
+  }
+}
+
 Workers::Slot &Workers::slotOf(const Job &job) {
-  for (Slot &slot : slots_)
+  for (Slot &slot : std::span(slots_).first(options_.runsApart ? 1 : slots_.size())) // the others are compilers' then
     if (slot.process && slot.process->alive() && slot.jobs.contains(job.number))
       return slot;
   Slot &slot = slots_.front();
@@ -255,6 +344,8 @@ Outcome Workers::examine(const Job &job, const ExamineRequest &request) {
 
 void Workers::forget() {
   for (Slot &slot : slots_) {
+    if (options_.runsApart && &slot != &slots_.front())
+      continue; // these keep nothing, and may be at work
     slot.jobs.clear();
     if (slot.process && slot.process->alive())
       try {

@@ -9,10 +9,14 @@
 #include "tenon/tune/Outcome.h"
 #include "tenon/tune/Space.h"
 
+#include <condition_variable>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace tenon::tuning {
@@ -37,6 +41,9 @@ public:
     uint64_t memoryBytes = 0; ///< each may use; 0: no limit
     double startSeconds = 60, compileSeconds = 60, runSeconds = 20;
     bool useDiskCache = true;
+    /// The first one runs and the others only compile; what they did is found in the disk cache. On a device that is
+    /// one set of arguments instead of as many as there are workers, and compiling goes on beside what is timed.
+    bool runsApart = false;
   };
   Workers(Options options, const Arena &arena, Target target, int device);
   ~Workers();
@@ -48,10 +55,17 @@ public:
   };
   /// Compiles all that are not compiled, in parallel.
   std::vector<Compiled> compile(const std::vector<const Job *> &jobs);
+  /// Begins to compile them and returns, where one runs apart. Each is to be awaited; until then jobs stay where they
+  /// are.
+  void compileAhead(const std::vector<const Job *> &jobs);
+  Compiled await(const Job &job);
+  bool runsApart() const { return options_.runsApart; }
 
   struct Failure {
     Outcome outcome;
   };
+  /// What run(), time() and examine() do first. Throws Failure.
+  void load(const Job &job) { slotOf(job); }
   /// One launch on the shared memory. Throws Failure.
   double run(const Job &job);
   /// Times jobs in turn; all run in one worker. With `check`, the shared memory holds afterwards what a launch left.
@@ -90,9 +104,20 @@ private:
     std::unique_ptr<PeerProcess> process;
     std::set<size_t> jobs;        ///< compiled there
   };
+  /// What is compiled beside what runs. Threads end when there is nothing to do, or their worker is gone.
+  struct Ahead {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<const Job *> open; ///< the last one first
+    std::map<size_t, Compiled> done;
+    std::vector<std::thread> threads; ///< by slot
+    std::vector<bool> busy;
+  };
   void ensure(Slot &slot);
-  Compiled compileIn(Slot &slot, const Job &job);
+  Compiled compileIn(Slot &slot, const Job &job, bool keep = true);
   Slot &slotOf(const Job &job);
+  void startThreads();
+  void work(size_t slot);
 
   Options options_;
   const Arena &arena_;
@@ -100,6 +125,7 @@ private:
   int device_;
   std::optional<Images> images_;
   std::vector<Slot> slots_;
+  Ahead ahead_;
 };
 
 } // namespace tenon::tuning

@@ -16,10 +16,10 @@
 // CHECK-NEXT: }
 // CHECK: tdpbf16ps
 // CHECK-LABEL: func.func @tenon_run
-// CHECK: %[[ROWS:.*]] = llvm.load %arg3
 // CHECK: ldtilecfg
 // CHECK: llvm.store %c0_i64
 // CHECK: scf.for %[[NUMBER:.*]] = %arg1 to %arg2
+// CHECK: %[[ROWS:.*]] = llvm.load %arg3
 // CHECK: %[[I:.*]] = arith.remui %[[NUMBER]], %[[ROWS]]
 // CHECK: %[[J:.*]] = arith.divui %[[NUMBER]], %[[ROWS]]
 // CHECK: call @instance(%arg0, %[[I]], %[[J]], %c0_i64,

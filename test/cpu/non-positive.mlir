@@ -79,3 +79,34 @@ func.func @others(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
   tile.store %r, %y[%i, %zero] : tensor<1x64xf32>, !tile.view<2, f32>
   return
 }
+
+// -----
+
+// The negative of a magnitude, as in log(1 + e^x), and a magnitude times a negative number (a Laplace density); but not times a
+// positive one, nor the negative of anything else.
+// CHECK-LABEL: func.func private @instance
+// CHECK: arith.negf
+// CHECK: math.exp %{{.*}} {tile.non_positive}
+// CHECK: math.exp %{{.*}} {tile.non_positive}
+// CHECK: math.exp %{{[0-9]+}} : vector
+// CHECK: math.exp %{{[0-9]+}} : vector
+func.func @magnitudes(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                      %i: index) attributes {tile.no_overlap} {
+  %a = tile.load %x[%i] : !tile.view<1, f32> -> tensor<32xf32>
+  %m = math.absf %a : tensor<32xf32>
+  %n = arith.negf %m : tensor<32xf32>
+  %e = math.exp %n : tensor<32xf32>
+  %c = arith.constant dense<-2.5> : tensor<32xf32>
+  %p = arith.mulf %m, %c : tensor<32xf32>
+  %f = math.exp %p : tensor<32xf32>
+  %d = arith.constant dense<2.5> : tensor<32xf32>
+  %q = arith.mulf %m, %d : tensor<32xf32>
+  %g = math.exp %q : tensor<32xf32>
+  %o = arith.negf %a : tensor<32xf32>
+  %h = math.exp %o : tensor<32xf32>
+  %s = arith.addf %e, %f : tensor<32xf32>
+  %t = arith.addf %s, %g : tensor<32xf32>
+  %u = arith.addf %t, %h : tensor<32xf32>
+  tile.store %u, %y[%i] : tensor<32xf32>, !tile.view<1, f32>
+  return
+}

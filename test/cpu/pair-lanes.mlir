@@ -124,3 +124,32 @@ func.func @difference(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
   tile.store %d, %y[%i, %zero] : tensor<1x128xf32>, !tile.view<2, f32>
   return
 }
+
+// -----
+
+// A number or 0 by a condition that is kept in order: the choice is made of what is stored, behind the shuffle, also where
+// stores are masked.
+// CHECK-LABEL: func.func private @instance
+// CHECK: llvm.bitcast %{{.*}} : vector<32xi16> to vector<16xi32>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+// CHECK: %[[WHOLE:.*]] = llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
+// CHECK-NEXT: %[[CHOSEN:.*]] = arith.select %{{.*}}, %[[WHOLE]], %{{.*}} : vector<32xi1>, vector<32xi16>
+// CHECK-NEXT: llvm.store %[[CHOSEN]]
+// CHECK: %[[OTHER:.*]] = llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
+// CHECK-NEXT: %[[MASKED:.*]] = arith.select %{{.*}}, %[[OTHER]], %{{.*}} : vector<32xi1>, vector<32xi16>
+// CHECK: llvm.intr.masked.store %[[MASKED]]
+func.func @by_chance(%x: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, bf16> {tile.unit_stride = 0 : i64},
+                     %seed: i64, %limit: i16, %i: index) attributes {tile.no_overlap} {
+  %counter = tile.iota 0 : tensor<256xi64>
+  %bits = tile.random_bits %seed, %counter {rounds = 7 : i64} : tensor<256xi64> -> tensor<256xi16>
+  %limits = tile.splat %limit : i16 -> tensor<256xi16>
+  %event = arith.cmpi ult, %bits, %limits : tensor<256xi16>
+  %a = tile.load %x[%i] : !tile.view<1, bf16> -> tensor<256xbf16>
+  %w = tile.cast %a : tensor<256xbf16> -> tensor<256xf32>
+  %b = arith.mulf %w, %w : tensor<256xf32>
+  %zero = arith.constant dense<0.0> : tensor<256xf32>
+  %c = arith.select %event, %zero, %b : tensor<256xi1>, tensor<256xf32>
+  %d = tile.cast %c : tensor<256xf32> -> tensor<256xbf16>
+  tile.store %d, %y[%i] : tensor<256xbf16>, !tile.view<1, bf16>
+  return
+}

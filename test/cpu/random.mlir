@@ -18,9 +18,16 @@
 // CHECK: arith.andi %{{.*}} : vector<8xi64>
 // CHECK: arith.ori %{{.*}} : vector<8xi64>
 // CHECK: llvm.shufflevector %{{.*}} [0, 8, 2, 10, 4, 12, 6, 14, 1, 9, 3, 11, 5, 13, 7, 15]
+// Otherwise as many from the multiple of 4 before it on, twice, which are read again from the first counter on.
 // CHECK: } else {
-// CHECK-COUNT-19: arith.muli %{{.*}} : vector<32xi64>
-// CHECK: arith.trunci {{.*}} : vector<32xi64> to vector<32xi32>
+// CHECK: %[[BEGIN:.*]] = arith.subi %{{.*}}, %[[WITHIN:.*]] : i64
+// CHECK: scf.for %[[AT:.*]] = %c0 to %c64 step %c32 {
+// CHECK: arith.addi %[[BEGIN]],
+// CHECK-COUNT-18: arith.muli %{{.*}} : vector<8xi64>
+// CHECK: llvm.store %{{.*}} : vector<32xi32>, !llvm.ptr
+// CHECK: }
+// CHECK: %[[FROM:.*]] = llvm.getelementptr %{{.*}}[%[[WITHIN]]]
+// CHECK: llvm.load %[[FROM]] {{.*}} -> vector<32xi32>
 func.func @positions(%y: !tile.view<2, i32> {tile.unit_stride = 1 : i64}, %seed: i64, %width: i64, %i: index) {
   %zero = arith.constant 0 : index
   %row = tile.iota 0 : tensor<4x1xi64>
@@ -53,21 +60,23 @@ func.func @scattered(%y: !tile.view<1, i32> {tile.unit_stride = 0 : i64}, %seed:
 // -----
 
 // What is computed with the words comes in a loop of its own, and the generator has one where two evaluations of eight
-// overlap.
+// overlap: both inside of a loop over lumps of them, since nothing else uses the words. The keys are in memory.
 // CHECK-LABEL: func.func private @instance
-// CHECK: scf.for %{{.*}} = %c0 to %c256 step %c64 {
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c512 {
+// CHECK: scf.for %{{.*}} = %c0 to %c512 step %c64 {
 // CHECK: %[[WORDS:.*]] = scf.if %{{.*}} -> (vector<64xi32>) {
-// CHECK-COUNT-18: arith.muli %{{.*}} : vector<16xi64>
+// CHECK: %[[KEY:.*]] = llvm.load %{{.*}} -> i64
+// CHECK: vector.splat %[[KEY]] : vector<16xi64>
 // CHECK: llvm.store %[[WORDS]]
-// CHECK: scf.for %{{.*}} = %c0 to %c256 step %c32
+// CHECK: scf.for %{{.*}} = %c0 to %c512 step %c32
 // CHECK: arith.xori %{{.*}} : vector<32xi32>
 func.func @used(%x: !tile.view<1, i32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, i32> {tile.unit_stride = 0 : i64},
-                %seed: i64, %i: index) {
-  %counter = tile.iota 0 : tensor<256xi64>
-  %bits = tile.random_bits %seed, %counter : tensor<256xi64> -> tensor<256xi32>
-  %a = tile.load %x[%i] : !tile.view<1, i32> -> tensor<256xi32>
-  %b = arith.xori %a, %bits : tensor<256xi32>
-  tile.store %b, %y[%i] : tensor<256xi32>, !tile.view<1, i32>
+                %seed: i64, %i: index) attributes {tile.no_overlap} {
+  %counter = tile.iota 0 : tensor<1024xi64>
+  %bits = tile.random_bits %seed, %counter : tensor<1024xi64> -> tensor<1024xi32>
+  %a = tile.load %x[%i] : !tile.view<1, i32> -> tensor<1024xi32>
+  %b = arith.xori %a, %bits : tensor<1024xi32>
+  tile.store %b, %y[%i] : tensor<1024xi32>, !tile.view<1, i32>
   return
 }
 
@@ -76,7 +85,8 @@ func.func @used(%x: !tile.view<1, i32> {tile.unit_stride = 0 : i64}, %y: !tile.v
 // Halves of words: eight evaluations of seven rounds make 64, and two lots of them overlap. They are compared 32 at a time, as
 // they lie.
 // CHECK-LABEL: func.func private @instance
-// CHECK: scf.for %{{.*}} = %c0 to %c256 step %c128 {
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c512 {
+// CHECK: scf.for %{{.*}} = %c0 to %c512 step %c128 {
 // CHECK: arith.andi %{{.*}}, %c7_i64 : i64
 // CHECK: %[[HALVES:.*]] = scf.if %{{.*}} -> (vector<128xi16>) {
 // CHECK: arith.muli %{{.*}} : vector<16xi64>
@@ -86,17 +96,49 @@ func.func @used(%x: !tile.view<1, i32> {tile.unit_stride = 0 : i64}, %y: !tile.v
 // CHECK: llvm.bitcast %{{.*}} : vector<32xi64> to vector<128xi16>
 // CHECK: } else {
 // CHECK: llvm.store %[[HALVES]]
-// CHECK: scf.for %{{.*}} = %c0 to %c256 step %c32
+// CHECK: scf.for %{{.*}} = %c0 to %c512 step %c32
 // CHECK: arith.cmpi ult, %{{.*}} : vector<32xi16>
 func.func @events(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
-                  %seed: i64, %limit: i16, %i: index) {
+                  %seed: i64, %limit: i16, %i: index) attributes {tile.no_overlap} {
+  %counter = tile.iota 0 : tensor<1024xi64>
+  %bits = tile.random_bits %seed, %counter {rounds = 7 : i64} : tensor<1024xi64> -> tensor<1024xi16>
+  %limits = tile.splat %limit : i16 -> tensor<1024xi16>
+  %event = arith.cmpi ult, %bits, %limits : tensor<1024xi16>
+  %a = tile.load %x[%i] : !tile.view<1, f32> -> tensor<1024xf32>
+  %b = arith.negf %a : tensor<1024xf32>
+  %c = arith.select %event, %b, %a : tensor<1024xi1>, tensor<1024xf32>
+  tile.store %c, %y[%i] : tensor<1024xf32>, !tile.view<1, f32>
+  return
+}
+
+// -----
+
+// Numbers that a reduction uses too, and those for results of 16 bits, are all drawn before.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: step %c256
+// CHECK: scf.for %{{.*}} = %c0 to %c256 step %c64 {
+// CHECK: scf.if %{{.*}} -> (vector<64xi32>) {
+// CHECK: scf.for %{{.*}} = %c0 to %c256 step %c128 {
+// CHECK: scf.if %{{.*}} -> (vector<128xi16>) {
+// CHECK: scf.for
+// CHECK: vector<32xi32>
+func.func @used_twice(%y: !tile.view<1, i32> {tile.unit_stride = 0 : i64}, %z: !tile.view<1, i16> {tile.unit_stride = 0 : i64},
+                      %seed: i64, %i: index) {
   %counter = tile.iota 0 : tensor<256xi64>
-  %bits = tile.random_bits %seed, %counter {rounds = 7 : i64} : tensor<256xi64> -> tensor<256xi16>
-  %limits = tile.splat %limit : i16 -> tensor<256xi16>
-  %event = arith.cmpi ult, %bits, %limits : tensor<256xi16>
-  %a = tile.load %x[%i] : !tile.view<1, f32> -> tensor<256xf32>
-  %b = arith.negf %a : tensor<256xf32>
-  %c = arith.select %event, %b, %a : tensor<256xi1>, tensor<256xf32>
-  tile.store %c, %y[%i] : tensor<256xf32>, !tile.view<1, f32>
+  %bits = tile.random_bits %seed, %counter : tensor<256xi64> -> tensor<256xi32>
+  %halves = tile.random_bits %seed, %counter : tensor<256xi64> -> tensor<256xi16>
+  %one = arith.constant dense<1> : tensor<256xi32>
+  %odd = arith.ori %bits, %one : tensor<256xi32>
+  %s = tile.reduce %odd dim 0 : (tensor<256xi32>) -> tensor<1xi32> {
+  ^bb0(%p: i32, %r: i32):
+    %t = arith.addi %p, %r : i32
+    tile.yield %t : i32
+  }
+  %all = tile.broadcast %s : tensor<1xi32> -> tensor<256xi32>
+  %sum = arith.addi %odd, %all : tensor<256xi32>
+  tile.store %sum, %y[%i] : tensor<256xi32>, !tile.view<1, i32>
+  %short = arith.constant dense<1> : tensor<256xi16>
+  %set = arith.ori %halves, %short : tensor<256xi16>
+  tile.store %set, %z[%i] : tensor<256xi16>, !tile.view<1, i16>
   return
 }

@@ -28,10 +28,16 @@ func.func @four_pages(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 
 // -----
 
-// Rows less their maximum in bf16, two pages of it. The loop that looks for the maximum is as it was: what is added up, and
-// in what order, does not depend on how large a result is.
+// Rows less their maximum in bf16, two pages of it. The loops that look for the maximum, with and without masks, go over
+// both at once as well: what is added up, and in what order, does not depend on how large a result is.
 // CHECK-LABEL: func.func private @instance
-// CHECK: scf.for %{{.*}} = %c0 to %c4096 step %c64
+// CHECK: scf.for %{{.*}} = %c0 to %c2048 step %c64
+// CHECK: scf.for %{{.*}} = %c0 to %c4096 step %c2048
+// CHECK-NOT: masked.load
+// CHECK: arith.maximumf
+// CHECK: scf.for %{{.*}} = %c0 to %c2048 step %c64
+// CHECK: scf.for %{{.*}} = %c0 to %c4096 step %c2048
+// CHECK: masked.load
 // CHECK: arith.maximumf
 // CHECK: scf.for %{{.*}} = %c0 to %c2048 step %c32 {
 // CHECK: scf.for %{{.*}} = %c0 to %c4096 step %c2048 {

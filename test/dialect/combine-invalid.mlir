@@ -258,3 +258,11 @@ func.func @dot_integers(%a: tensor<4x4xi32>) {
   %d = tile.dot %a, %a, %a : tensor<4x4xi32>, tensor<4x4xi32>, tensor<4x4xi32>
   return
 }
+
+// -----
+
+func.func @dot_fast(%a: tensor<4x4xbf16>, %b: tensor<4x4xf32>) {
+  // expected-error@+1 {{'tile.dot' op fast_accum is about sums of f8, and the operands are of 'bf16'}}
+  %c = tile.dot %a, %a, %b {fast_accum} : tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xf32>
+  return
+}

@@ -64,5 +64,7 @@ func.func @dot(%a: tensor<4x8xbf16>, %b: tensor<8x3xbf16>, %c: tensor<4x3xf32>, 
   %3 = tile.dot %i, %i, %i : tensor<2x2xf64>, tensor<2x2xf64>, tensor<2x2xf64>
   // CHECK: tile.dot %{{.*}}, %{{.*}}, %{{.*}} {allow_tf32} : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
   %4 = tile.dot %j, %j, %j {allow_tf32} : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
+  // CHECK: tile.dot %{{.*}}, %{{.*}}, %{{.*}} {fast_accum} : tensor<4x8xf8E4M3FN>, tensor<8x3xf8E5M2>, tensor<4x3xf32>
+  %5 = tile.dot %g, %h, %c {fast_accum} : tensor<4x8xf8E4M3FN>, tensor<8x3xf8E5M2>, tensor<4x3xf32>
   return
 }

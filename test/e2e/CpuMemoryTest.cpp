@@ -3,12 +3,14 @@
 // What the CPU target does for kernels that wait for memory: results past the cache, random numbers in fours. Kernels
 // that have nothing in common but that, at sizes and addresses on both sides of every decision.
 #include "tenon/jit/Jit.h"
+#include "tenon/kernels/Kernels.h"
 #include "tenon/kernels/Zoo.h"
 #include "tenon/kernels/dropout/Reference.h"
 #include "tenon/verify/Values.h"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -135,6 +137,69 @@ TEST(CpuMemory, LargeResultsOfRows) {
   }
 }
 
+/// Of each row of x + r, in pairs of rows: itself, if it is kept, and its distance from its mean by its extent. Sums
+/// are rounded; one beside a store goes in shorter steps than the maximum, and such loops stay apart.
+const Kernel spread("spread(x, r, y, z, cols, keeps)", [](View x, View r, View y, View z, Param cols, Param keeps) {
+  auto [i, k] = grid(cdiv(x.size(0), 2), 2);
+  Index row = 2 * i + k;
+  Tile t = x.load({row, 0}, {1, cols}).to(f32) + r.load({row, 0}, {1, cols}).to(f32);
+  if (keeps)
+    y.store({row, 0}, t.to(y.dtype()));
+  Tile mean = sum(t, 1) / x.size(1).to(f32);
+  Tile width = max(abs(t - mean) * r.load({row, 0}, {1, cols}).to(f32), 1) + 1;
+  z.store({row, 0}, ((t - mean) / width).to(z.dtype()));
+});
+
+Tensor fractions(DType type, int64_t rows, int64_t cols, int64_t seed) {
+  Tensor tensor = Tensor::empty(type, {rows, cols});
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    float value = static_cast<float>((i * 7919 + seed) % 100003) / 12345.0f - 4;
+    if (type == f32)
+      static_cast<float *>(tensor.data())[i] = value;
+    else
+      static_cast<uint16_t *>(tensor.data())[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16); // bf16
+  }
+  return tensor;
+}
+
+/// In a large result the loops of several rows are one (Overlap.cpp), in a small one they are not: that must not be
+/// seen, nor where a thread's share begins and ends, nor rows that lie past the end.
+TEST(CpuMemory, RowsOfLargeResultsAreThoseOfSmallOnes) {
+  for (DType type : {f32, bf16})
+    for (int64_t cols : {4096, 2048, 3000}) {
+      int64_t rows = (int64_t(33) << 20) / (cols * static_cast<int64_t>(sizeOf(type))) + 3, few = 7;
+      Tensor x = fractions(type, rows, cols, 1), r = fractions(type, rows, cols, 50);
+      for (int keeps : {0, 1, -1})
+        for (int threads : {1, 2}) {
+          bool isSoftmax = keeps < 0;
+          LaunchOptions options;
+          options.threads = threads;
+          options.params = {{"cols", cols}};
+          if (!isSoftmax)
+            options.params["keeps"] = keeps;
+          Tensor y = Tensor::zeros(type, {rows, cols}), z = Tensor::zeros(type, {rows, cols});
+          auto run = [&](const Tensor &ofX, const Tensor &ofR, const Tensor &ofY, const Tensor &ofZ) {
+            if (isSoftmax)
+              launch(zoo::softmax, {ofX, ofZ}, options);
+            else
+              launch(spread, {ofX, ofR, ofY, ofZ}, options);
+          };
+          run(x, r, y, z);
+          for (int64_t first = 0; first < rows; first += 101) {
+            int64_t count = std::min(few, rows - first);
+            Tensor smallY = Tensor::zeros(type, {count, cols}), smallZ = Tensor::zeros(type, {count, cols});
+            run(x.slice(0, first, count), r.slice(0, first, count), smallY, smallZ);
+            auto same = [&](const Tensor &small, const Tensor &large) {
+              return std::memcmp(small.data(), large.slice(0, first, count).data(),
+                                 static_cast<size_t>(count * cols) * sizeOf(type)) == 0;
+            };
+            ASSERT_TRUE(same(smallZ, z)) << cols << " columns, rows from " << first << ", softmax " << isSoftmax;
+            ASSERT_TRUE(isSoftmax || same(smallY, y)) << cols << " columns, rows from " << first;
+          }
+        }
+    }
+}
+
 /// The same kernel on one tensor twice (no streaming: read and written) and on two.
 TEST(CpuMemory, InPlaceIsTheSame) {
   Tensor x = numbers(Tensor::empty(f32, {3000, 2048})), y = Tensor::zeros(f32, {3000, 2048});
@@ -206,6 +271,42 @@ TEST(CpuMemory, RandomBitsInFours) {
                     zoo::randomWord(static_cast<uint64_t>(seed), static_cast<uint64_t>(i)))
               << cols << " columns, tiles of " << tile << ", element " << i;
       }
+}
+
+/// Numbers that are drawn in lumps by the nest that uses them, of both lengths; more of them than that nest uses; rows
+/// that begin in the middle of a block; tiles that end outside.
+TEST(CpuMemory, RandomBitsInLumps) {
+  const Kernel noise("noise(y, s, seed, rows=2, cols)", [](View y, View s, Index seed, Param rows, Param cols) {
+    auto [i, j] = grid(cdiv(y.size(0), rows), cdiv(y.size(1), cols));
+    Tile row = iota(i64, {rows, 1}, 0) + i * rows, column = iota(i64, {1, cols}, 1) + j * cols;
+    Tile counter = row * y.size(1) + column;
+    Tile halves = random_bits(seed, counter, {.bits = 16, .rounds = 7}).to(i32),
+         words = random_bits(seed, counter) >> 8;
+    y.store({i * rows, j * cols}, halves + words.to(i32));
+    Tile others = random_bits(seed + 1, counter, {.bits = 16, .rounds = 8}).to(i32);
+    s.store({i * rows, j * cols}, others * 2 + max(others, 1));
+  });
+  for (int64_t cols : {1024, 1001})
+    for (int64_t tile : {512, 1024, 320}) {
+      LaunchOptions options;
+      options.params = {{"cols", tile}};
+      Tensor y = Tensor::zeros(i32, {3, cols}), s = Tensor::zeros(i32, {3, cols});
+      uint64_t seed = 0x7123456789abcdef;
+      launch(noise, {y, s, static_cast<int64_t>(seed)}, options);
+      for (int64_t i = 0; i < y.elements(); ++i) {
+        auto at = static_cast<uint64_t>(i);
+        auto expected = static_cast<int64_t>(zoo::randomHalf(seed, at, 7) + (zoo::randomWord(seed, at) >> 8));
+        ASSERT_EQ(y.getInt({i / cols, i % cols}), expected) << cols << " columns, tiles of " << tile << ", " << i;
+        int64_t largest = 0, row = i / cols, first = i % cols / tile * tile;
+        if (i % cols == first) // the largest of a tile's row, what lies outside included
+          for (int64_t k = 0; k < tile; ++k)
+            largest =
+                std::max<int64_t>(largest, zoo::randomHalf(seed + 1, static_cast<uint64_t>(row * cols + first + k), 8));
+        if (i % cols == first)
+          ASSERT_EQ(s.getInt({row, first}), int64_t(2 * zoo::randomHalf(seed + 1, at, 8)) + largest)
+              << cols << ", " << tile;
+      }
+    }
 }
 
 /// Counters that run backwards, or in steps, or past 2^32, are not taken for neighbours.

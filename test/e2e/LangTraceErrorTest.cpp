@@ -353,6 +353,10 @@ TEST(TraceErrors, Dot) {
     Tile a = m.load({0, 0}, {4, 4}).to(bf16);
     HERE; dot(a, a, a);
   }, {"dot of bf16 and bf16 with an accumulator of bf16"});
+  expectMistake([](View, View, View m) {
+    Tile a = m.load({0, 0}, {4, 4}).to(bf16);
+    HERE; dot(a, a, zeros(f32, {4, 4}), {.fast_accum = true});
+  }, {"fast_accum is about the sums of f8 operands, and these are of bf16"});
 }
 
 TEST(TraceErrors, Combine) {

@@ -6,6 +6,7 @@
 #include "PtxSupport.h"
 #include "SimSupport.h"
 
+#include <cstring>
 #include <optional>
 
 using namespace tenon;
@@ -153,6 +154,8 @@ TEST(LateLoads, OneTile) {
   expectSame(residual, argumentsOf(72, 328, 72, {bf16, f32}), onSimulator({{"bn", 256}}, 8)); // two groups of columns
   expectSame(residual, argumentsOf(264, 136, 72, {bf16, bf16}), onSimulator({{"bm", 256}, {"bn", 128}}, 8), true, 1,
              onSimulator({}, 4));
+  // rows of 400 bytes are no panels
+  expectSame(residual, argumentsOf(136, 400, 72, {bf16, bf16}), onSimulator({{"bm", 128}, {"bn", 200}}, 8), false);
 }
 
 TEST(LateLoads, SeveralTiles) {
@@ -180,6 +183,9 @@ TEST(LateLoads, OtherInstances) {
   LaunchOptions options = onSimulator({{"bm", 128}, {"bn", 128}}, 8);
   options.compile.cluster = 2;
   expectSame(residual, argumentsOf(136, 264, 136, {bf16, bf16}), options);
+  // Of three columns of tiles the cluster's second block has none in the end: it stages and does not store.
+  options.params["bn"] = 256;
+  expectSame(gated, argumentsOf(136, 520, 136, {bf16, bf16, bf16}), options);
   Arguments arguments = argumentsOf(200, 264, 200, {bf16, bf16});
   Tensor lengths = Tensor::zeros(i64, {4});
   for (int64_t i = 0; i < 4; ++i)
@@ -188,13 +194,90 @@ TEST(LateLoads, OtherInstances) {
   expectSame(ragged, arguments, onSimulator({{"bn", 128}}, 4));
 }
 
-/// Where they cannot be: memory that the kernel writes, a loop that is split, rows that begin anywhere.
-TEST(LateLoads, OthersAreTheThreads) {
-  Arguments arguments = argumentsOf(72, 136, 136, {bf16});
-  arguments.push_back(arguments.back().tensor());
+/// Two warpgroups that take program instances in turns, an even and an odd number of them.
+TEST(LateLoads, InTurns) {
+  LaunchOptions options = onSimulator({{"bm", 64}, {"bn", 128}}, 8);
+  options.compile.pingPong = true;
+  for (int64_t k : {64, 200})
+    expectSame(residual, argumentsOf(200, 264, k, {bf16, bf16}), options);
+  expectSame(gated, argumentsOf(136, 264, 136, {bf16, f32, bf16}), options);
+  expectSame(divided, argumentsOf(328, 264, 136, {bf16, f32, f32}), options);
+  options.params = {{"bm", 128}, {"bn", 192}};
+  expectSame(residual, argumentsOf(392, 392, 72, {f32, bf16}), options, true, 1, onSimulator({}, 4));
+}
+
+/// Sums that are added to what is there: one argument, and the same tensor twice.
+TEST(LateLoads, InPlace) {
+  const Kernel accumulate("accumulate(x, w, y, bm=64, bn=64, bk=64)",
+                          [](View x, View w, View y, Param bm, Param bn, Param bk) {
+                            auto [i, j] = grid(cdiv(y.size(0), bm), cdiv(y.size(1), bn));
+                            Sums sums{x, w, i, j, bm, bn, bk};
+                            Tile acc = sums();
+                            y.store({i * bm, j * bn}, (acc + sums.part(y)).to(y.dtype()));
+                          });
+  for (const char *part : {inPanels, "store is made by the tensor memory accelerator"})
+    for (LaunchOptions options : {onSimulator({}, 4), onSimulator({{"bm", 128}, {"bn", 256}}, 8)}) {
+      Arguments once = argumentsOf(136, 264, 136, {bf16}), apart = argumentsOf(136, 264, 136, {bf16, bf16}),
+                twice = once;
+      twice.push_back(twice.back().tensor());
+      apart[2] = once[2].tensor().clone();
+      launch(residual, apart, options);
+      std::vector<std::byte> before = bytesOf({once[2].tensor()}), expected = bytesOf({apart[3].tensor()});
+      auto run = [&](const Kernel &kernel, const Arguments &arguments) {
+        EXPECT_NE(remarksOf(kernel, arguments, options).find(part), std::string::npos) << kernel.name() << ": " << part;
+        for (int seed : {0, 3}) {
+          SimulatorSeed set(seed);
+          std::memcpy(once[2].tensor().data(), before.data(), before.size());
+          launch(kernel, arguments, options);
+          EXPECT_EQ(bytesOf({once[2].tensor()}), expected) << kernel.name();
+        }
+      };
+      run(accumulate, once);
+      run(residual, twice);
+    }
+}
+
+/// What is stored where something else is loaded from, or what the next iteration loads, is not.
+TEST(LateLoads, NotQuiteInPlace) {
+  const Kernel elsewhere("elsewhere(x, w, y, z, bm=64, bn=64, bk=64)",
+                         [](View x, View w, View y, View z, Param bm, Param bn, Param bk) {
+                           auto [i, j] = grid(cdiv(y.size(0), bm), cdiv(y.size(1), bn));
+                           Sums sums{x, w, i, j, bm, bn, bk};
+                           Tile acc = sums();
+                           y.store({i * bm, j * bn}, (acc + z.load({j * bn, i * bm}, {bn, bm}).to(f32)).to(y.dtype()));
+                         });
+  const Kernel turned("turned(x, w, y, bm=64, bn=64, bk=64)", [](View x, View w, View y, Param bm, Param bn, Param bk) {
+    auto [i, j] = grid(cdiv(y.size(0), bm), cdiv(y.size(1), bn));
+    Sums sums{x, w, i, j, bm, bn, bk};
+    Tile acc = sums();
+    y.store({i * bm, j * bn}, (acc + transpose(sums.part(y))).to(y.dtype()));
+  });
+  // Another instance may store the same window before it passes a turn on.
+  const Kernel inOrder("in_order(x, w, turns, y, bm=64, bn=64, bk=64)",
+                       [](View x, View w, View turns, View y, Param bm, Param bn, Param bk) {
+                         auto [i, j] = grid(cdiv(y.size(0), bm), cdiv(y.size(1), bn));
+                         Sums sums{x, w, i, j, bm, bn, bk};
+                         Tile acc = sums();
+                         turns.atomic_add({zeros(i32, {1})}, full(i32, {1}, 1));
+                         y.store({i * bm, j * bn}, (acc + sums.part(y)).to(y.dtype()));
+                       });
   LaunchOptions options = onSimulator({}, 4);
-  EXPECT_EQ(remarksOf(residual, arguments, options).find(inPanels), std::string::npos); // in place
-  arguments = argumentsOf(72, 136, 136, {bf16, bf16});
+  Arguments arguments = argumentsOf(136, 136, 136, {bf16});
+  EXPECT_EQ(remarksOf(turned, arguments, options).find(inPanels), std::string::npos);
+  Arguments taken = arguments;
+  taken.insert(taken.begin() + 2, Tensor::zeros(i32, {1}));
+  EXPECT_EQ(remarksOf(inOrder, taken, options).find(inPanels), std::string::npos);
+  arguments.push_back(arguments.back().tensor());
+  EXPECT_EQ(remarksOf(elsewhere, arguments, options).find(inPanels), std::string::npos);
+  EXPECT_EQ(remarksOf(twoLoops, arguments, options).find(inPanels), std::string::npos);
+  arguments[3] = arguments[2].tensor().slice(0, 8, 128); // some of it
+  EXPECT_EQ(remarksOf(residual, arguments, options).find(inPanels), std::string::npos);
+}
+
+/// Where they cannot be: a loop that is split, rows that begin anywhere.
+TEST(LateLoads, OthersAreTheThreads) {
+  LaunchOptions options = onSimulator({}, 4);
+  Arguments arguments = argumentsOf(72, 136, 136, {bf16, bf16});
   arguments[2] = matrix(bf16, 72, 144, 3).slice(1, 3, 136);
   expectSame(residual, arguments, options, false);
   options.compile.split = 2;
@@ -202,21 +285,31 @@ TEST(LateLoads, OthersAreTheThreads) {
 }
 
 TEST(LateLoads, NothingIsSpilled) {
-  auto check = [](const Kernel &kernel, const Arguments &arguments) {
-    for (auto [bm, bn] : {std::pair<int64_t, int64_t>{128, 128}, {128, 256}, {64, 256}, {256, 128}}) {
-      LaunchOptions options;
-      options.params = {{"bm", bm}, {"bn", bn}};
-      std::string ptx = emit(kernel, arguments, "ptx", options);
-      SCOPED_TRACE(kernel.name() + " " + std::to_string(bm) + " x " + std::to_string(bn));
-      EXPECT_GT(count(ptx, "wgmma.mma_async"), 0u);
-      expectAssembles(ptx);
-    }
+  auto checkOne = [](const Kernel &kernel, const Arguments &arguments, int64_t bm, int64_t bn, auto set) {
+    LaunchOptions options;
+    options.params = {{"bm", bm}, {"bn", bn}};
+    set(options.compile);
+    std::string ptx = emit(kernel, arguments, "ptx", options);
+    SCOPED_TRACE(kernel.name() + " " + std::to_string(bm) + " x " + std::to_string(bn));
+    EXPECT_GT(count(ptx, "wgmma.mma_async"), 0u);
+    expectAssembles(ptx);
+  };
+  auto check = [&](const Kernel &kernel, const Arguments &arguments) {
+    for (auto [bm, bn] : {std::pair<int64_t, int64_t>{128, 128}, {128, 256}, {64, 256}, {256, 128}})
+      checkOne(kernel, arguments, bm, bn, [](CompileOptions &) {});
   };
   check(residual, argumentsOf(256, 512, 256, {bf16, bf16}));
   check(residual, argumentsOf(256, 512, 256, {f32, f32}));
   check(gated, argumentsOf(256, 512, 256, {bf16, bf16, bf16}));
   check(divided, argumentsOf(256, 512, 256, {bf16, bf16, bf16}));
   check(ofThree, argumentsOf(256, 512, 256, {bf16, bf16, bf16, bf16}));
+  Arguments ofTwo = argumentsOf(256, 512, 256, {bf16, bf16, bf16}), twice = argumentsOf(256, 512, 256, {f32});
+  twice.push_back(twice.back().tensor());
+  checkOne(gated, ofTwo, 128, 256, [](CompileOptions &options) { options.cluster = 2; });
+  checkOne(residual, twice, 128, 256, [](CompileOptions &) {});
+  auto inTurns = [](CompileOptions &options) { options.pingPong = true, options.warps = 8; };
+  checkOne(residual, argumentsOf(256, 512, 256, {bf16, bf16}), 128, 192, inTurns);
+  checkOne(gated, ofTwo, 64, 256, inTurns);
 }
 
 } // namespace

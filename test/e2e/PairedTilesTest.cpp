@@ -70,6 +70,22 @@ const Kernel folded("folded(x, z, y, rows=2, cols)", [](View x, View z, View y, 
   y.store({i * rows, 0}, (both * rsqrt(sum(both * both, 1) + 1)).to(y.dtype()));
 });
 
+/// A number or 0, by chance: the condition is kept in order.
+const Kernel chance("chance(x, z, y, rows=2, cols)", [](View x, View z, View y, Param rows, Param cols) {
+  Index i = grid(cdiv(y.size(0), rows));
+  Tile t = x.load({i * rows, 0}, {rows, cols}).to(f32) + z.load({i * rows, 0}, {rows, cols}).to(f32);
+  Tile counter = (iota(i64, {rows, 1}, 0) + i * rows) * y.size(1) + iota(i64, {1, cols}, 1);
+  y.store({i * rows, 0}, where(random_bits(5, counter, {.bits = 16}) < 20000, 0, t * 2).to(y.dtype()));
+});
+
+/// Every second number of those that are positive, by a scan.
+const Kernel alternate("alternate(x, z, y, rows=2, cols)", [](View x, View z, View y, Param rows, Param cols) {
+  Index i = grid(cdiv(y.size(0), rows));
+  Tile t = x.load({i * rows, 0}, {rows, cols}).to(f32);
+  Tile count = cumsum((t > 0).to(i32), 1);
+  y.store({i * rows, 0}, where((count & 1) == 0, t + z.load({i * rows, 0}, {rows, cols}).to(f32), 0).to(y.dtype()));
+});
+
 Tensor numbers(int64_t rows, int64_t cols, int64_t seed) {
   Tensor x = Tensor::empty(bf16, {rows, cols});
   for (int64_t row = 0; row < rows; ++row)
@@ -118,6 +134,21 @@ TEST(PairedTiles, RowsThatEndAnywhere) {
         options.params = {{"cols", cols}};
         launch(largest, {x, z, y}, options);
       });
+    }
+}
+
+TEST(PairedTiles, ChoicesByWhatIsInOrder) {
+  for (int64_t cols : {31, 96, 100, 577})
+    for (int64_t shorter : {0, 33}) {
+      if (shorter >= cols)
+        continue;
+      Tensor x = numbers(5, cols, 7), z = numbers(5, cols - shorter, 11);
+      for (const Kernel *kernel : {&chance, &alternate})
+        expectAsInterpreted(kernel == &chance ? "chance" : "alternate", 5, cols, bf16,
+                            [&](const Tensor &y, LaunchOptions options) {
+                              options.params = {{"cols", cols}};
+                              launch(*kernel, {x, z, y}, options);
+                            });
     }
 }
 

@@ -5,6 +5,8 @@
 // can be left out, and the result is the same; blocks take several program instances.
 #include "SimSupport.h"
 
+#include "tenon/verify/Judge.h"
+
 #include <algorithm>
 
 using namespace tenon;
@@ -269,6 +271,66 @@ TEST(WarpgroupSim, F8InPieces) {
       options.params[name] = value;
     expectParts(remarksOf(zoo::matmul, problem.arguments, options), {"wgmma.m64k32 e4m3"});
   }
+}
+
+/// Asked for, sums of f8 are the matrix unit's, bit for bit, and nothing is added up beside it.
+TEST(WarpgroupSim, FastSumsOfF8) {
+  for (DType type : {f8e4m3, f8e5m2})
+    for (int64_t bn : {64, 256}) {
+      zoo::MatmulShape shape = {.m = 136, .n = 264, .k = 656, .transposedB = true, .fastAccum = true, .output = f32};
+      Problem problem = zoo::matmulProblem(shape, type, 3);
+      Params tiles = {{"bm", 128}, {"bn", bn}, {"bk", 128}};
+      expectRight(problem, zoo::matmul, onSim(tiles));
+      LaunchOptions options = onSim(problem.params);
+      for (const auto &[name, value] : tiles)
+        options.params[name] = value;
+      std::string remarks = remarksOf(zoo::matmul, problem.arguments, options);
+      expectParts(remarks, {type == f8e4m3 ? "wgmma.m64k32 e4m3" : "wgmma.m64k32 e5m2"});
+      EXPECT_EQ(remarks.find("added up in f32"), std::string::npos) << remarks;
+      launch(zoo::matmul, problem.arguments, options);
+      Tensor c = problem.arguments[3].tensor().clone();
+      problem.plain(problem.arguments);
+      EXPECT_EQ(firstDifference(c, problem.arguments[3].tensor()), std::nullopt);
+    }
+}
+
+/// One dot of a kernel has them, the other has not.
+TEST(WarpgroupSim, FastSumsOfOneDot) {
+  Kernel both("both(a, b, c, d)", [](View a, View b, View c, View d) {
+    promise_no_overlap();
+    auto [i, j] = grid(cdiv(c.size(0), 128), cdiv(c.size(1), 128));
+    Tile fast = zeros(f32, {128, 128}), exact = zeros(f32, {128, 128});
+    for (Index k : range(0, a.size(1), 64)) {
+      Tile x = a.load({i * 128, k}, {128, 64}), y = b.load({k, j * 128}, {64, 128});
+      fast = dot(x, y, fast, {.fast_accum = true});
+      exact = dot(x, y, exact);
+    }
+    c.store({i * 128, j * 128}, fast);
+    d.store({i * 128, j * 128}, maximum(exact, 0));
+  });
+  Tensor a = zoo::randomTensor(f8e4m3, {128, 1024}, 1, 0, 1);
+  Tensor b = zoo::randomTensor(f8e4m3, {128, 1024}, 2, 0, 1).transpose({1, 0});
+  Tensor c = Tensor::zeros(f32, {128, 128}), d = Tensor::zeros(f32, {128, 128}),
+         wanted = Tensor::zeros(f32, {128, 128});
+  LaunchOptions options = onSim({});
+  options.compile.warps = 8;
+  expectParts(remarksOf(both, {a, b, c, d}, options), {"sums of each 64 of K added up in f32"});
+  launch(both, {a, b, c, d}, options);
+  Tensor other = Tensor::zeros(f32, {128, 128});
+  LaunchOptions interpreted;
+  interpreted.target = Target::interpreter;
+  launch(both, {a, b, wanted, other}, interpreted);
+  double coarse = 0, fine = 0;
+  for (int64_t i = 0; i < 128; ++i)
+    for (int64_t j = 0; j < 128; ++j) {
+      double right = wanted.get({i, j});
+      coarse = std::max(coarse, std::abs(c.get({i, j}) / right - 1));
+      fine = std::max(fine, std::abs(d.get({i, j}) / right - 1));
+    }
+  // All terms are positive. Up to 2^-13 of the sum so far is cut off each of 1024 terms, or of the 64 of a tile of K.
+  EXPECT_LT(coarse, 1024 * 0x1p-13);
+  EXPECT_GT(coarse, 10 * fine);
+  EXPECT_LT(fine, 64 * 0x1p-13);
 }
 
 /// 160 accumulators of a thread, in two blocks of rows; ends within tiles, and another epilogue.

@@ -105,6 +105,12 @@ TEST(Matmul, MayRoundToTf32) {
     expectRight(zoo::matmulProblem({.m = 40, .n = 33, .k = k, .tf32 = true}, f32, 3), zoo::matmul);
 }
 
+TEST(Matmul, MayHaveFastSums) { // which CPUs have no use for
+  for (int64_t k : {8, 70, 300})
+    expectRight(zoo::matmulProblem({.m = 40, .n = 33, .k = k, .fastAccum = true, .output = f32}, f8e4m3, 3),
+                zoo::matmul);
+}
+
 //===--- batched_matmul -------------------------------------------------------------------------------------------===//
 
 Problem batched(std::vector<int64_t> shape, DType dtype) {

@@ -101,7 +101,7 @@ Command addBench(CLI::App &app) {
   addProblemOptions(*command, *request);
   addTargetOptions(*command, *request);
   command->add_option("--seconds", request->seconds, "Time for the trials of each case")
-      ->check(CLI::Range(0.0, 3600.0).description(""))
+      ->check(between(0.0, 3600.0))
       ->capture_default_str()
       ->type_name("S");
   command->add_flag("--no-verify", request->noVerify, "Do not check the results first");

@@ -327,16 +327,19 @@ ScalingFigures findScaling(const ScalingCase &one, int threads, const CpuFigureO
       places.emplace_back(set[0].tensor().data(), set[1].tensor().data());
     }
     LaunchOptions launchOptions = launchOptionsOf(one.params, threads);
-    HostCopy copy(std::move(places), bytes, threads);
-    figures.copyWay = copy.way();
     Bursts ours([&] { launch(*one.kernel, rotation.next(), launchOptions); }, options.burstSeconds);
-    Bursts theirs([&] { copy(); }, options.burstSeconds);
-    Pairs pairs =
-        measurePairs([&] { return ours(); }, [&] { return theirs(); }, ours.seconds() + theirs.seconds(), options);
+    auto measure = [&](ScalingFigures::Copy &figure, HostCopy::Stores stores) {
+      HostCopy copy(places, bytes, threads, {stores});
+      Bursts theirs([&] { copy(); }, options.burstSeconds);
+      Pairs pairs =
+          measurePairs([&] { return ours(); }, [&] { return theirs(); }, ours.seconds() + theirs.seconds(), options);
+      figure = {copy.way(), pairs.theirsEstimate(), pairs.ratio(), pairs.ours.size()};
+      return pairs;
+    };
+    Pairs pairs = measure(figures.memcpy, HostCopy::Stores::memcpy);
+    std::vector<double> seconds = measure(figures.streaming, HostCopy::Stores::streaming).ours;
+    pairs.ours.insert(pairs.ours.end(), seconds.begin(), seconds.end());
     figures.ours = pairs.oursEstimate();
-    figures.copy = pairs.theirsEstimate();
-    figures.ratio = pairs.ratio();
-    figures.pairs = pairs.ours.size();
   } catch (const Error &error) {
     figures.failure = error.what();
   }
@@ -345,6 +348,7 @@ ScalingFigures findScaling(const ScalingCase &one, int threads, const CpuFigureO
 
 Json toJson(const ScalingFigures &figures) {
   bool passed = figures.failure.empty();
+  const ScalingFigures::Copy &copy = figures.fastest();
   return {{"kind", "scaling"},
           {"case", figures.one->name()},
           {"kernel", figures.one->kernelName},
@@ -355,10 +359,12 @@ Json toJson(const ScalingFigures &figures) {
           {"failure", passed ? Json(nullptr) : Json(figures.failure)},
           {"argument_sets", figures.sets},
           {"time", passed ? toJson(figures.ours) : Json(nullptr)},
-          {"copy", passed ? toJson(figures.copy) : Json(nullptr)},
-          {"copy_way", figures.copyWay},
-          {"fraction_of_copy", passed ? toJson(figures.ratio) : Json(nullptr)},
-          {"pairs", figures.pairs}};
+          {"copy", passed ? toJson(copy.seconds) : Json(nullptr)},
+          {"copy_way", copy.way},
+          {"fraction_of_copy", passed ? toJson(copy.ratio) : Json(nullptr)},
+          {"fraction_of_memcpy", passed ? toJson(figures.memcpy.ratio) : Json(nullptr)},
+          {"fraction_of_streaming", passed ? toJson(figures.streaming.ratio) : Json(nullptr)},
+          {"pairs", figures.memcpy.pairs + figures.streaming.pairs}};
 }
 
 ThreadFigures findThreadSpeedUp(const CpuCase &one, int threads, const CpuFigureOptions &options) {

@@ -70,14 +70,22 @@ CpuFigures findCpuFigures(const CpuCase &one, int threads, const Roofs &roofs, c
                           const CpuStage &stage);
 Json toJson(const CpuFigures &figures);
 
-/// A kernel beside a copy of as many bytes, both from the same memory to the same memory.
+/// A kernel beside copies of as many bytes, all from the same memory to the same memory: by memcpy, which leaves small
+/// results in the cache, and past it.
 struct ScalingFigures {
+  struct Copy {
+    std::string way; ///< of HostCopy
+    Estimate seconds;
+    Estimate ratio; ///< its time over ours
+    size_t pairs = 0;
+  };
   const ScalingCase *one = nullptr;
   int threads = 1;
-  std::string failure, copyWay;
-  Estimate ours, copy;
-  Estimate ratio; ///< the copy's time over ours
-  size_t pairs = 0, sets = 1;
+  std::string failure;
+  Estimate ours;
+  Copy memcpy, streaming;
+  size_t sets = 1;
+  const Copy &fastest() const { return memcpy.ratio.median < streaming.ratio.median ? memcpy : streaming; }
 };
 ScalingFigures findScaling(const ScalingCase &one, int threads, const CpuFigureOptions &options);
 Json toJson(const ScalingFigures &figures);

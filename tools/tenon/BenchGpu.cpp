@@ -456,7 +456,7 @@ Command addBenchGpu(CLI::App &bench) {
   addWithoutOption(*command, request->without);
   command->add_flag("--no-verify", request->noVerify, "Do not check the results first");
   command->add_option("--seconds,--budget", request->seconds, "No case is begun after so many (330; products: 240)")
-      ->check(CLI::Range(0.0, 36000.0).description(""))
+      ->check(between(0.0, 36000.0))
       ->type_name("S");
   command->add_option("--peer-script", request->peerScript, "The peers' program, if not the one that came along")
       ->type_name("FILE");

@@ -70,7 +70,7 @@ Command addBenchLaunch(CLI::App &bench) {
       ->capture_default_str()
       ->type_name("TARGET");
   command->add_option("--launches", request->launches, "How many of each kind")
-      ->check(CLI::Range(200, 10000000).description(""))
+      ->check(between(200, 10000000))
       ->capture_default_str()
       ->type_name("N");
   addJsonOption(*command, request->json);

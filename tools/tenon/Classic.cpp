@@ -515,11 +515,11 @@ Command addClassic(CLI::App &bench) {
   text("--python", request->python, "The Python that has PyTorch", "PROGRAM");
   command->add_flag("--no-peers", request->noPeers, "Without PyTorch");
   command->add_option("--threads", request->threads, "Threads to run on; 0: all visible processors")
-      ->check(CLI::Range(0, 1024).description(""))
+      ->check(between(0, 1024))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--seconds", request->seconds, "Time for each comparison")
-      ->check(CLI::Range(0.0, 3600.0).description(""))
+      ->check(between(0.0, 3600.0))
       ->capture_default_str()
       ->type_name("S");
   addJsonOption(*command, request->json);

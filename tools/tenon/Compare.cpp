@@ -107,7 +107,7 @@ Command addCompare(CLI::App &app) {
   command->add_option("before", request->before, "What `tenon bench --json` wrote")->type_name("A.json");
   command->add_option("after", request->after, "The same, later")->type_name("B.json");
   command->add_option("--noise", request->noise, "A change of fewer percent is none")
-      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->check(between(0.0, 100.0))
       ->capture_default_str()
       ->type_name("PERCENT");
   command->add_flag("--other-machine", request->otherMachine, "Compare files of different machines all the same");

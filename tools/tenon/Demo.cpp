@@ -114,12 +114,12 @@ Command addDemo(CLI::App &app) {
   CLI::App *command = app.add_subcommand("demo", "Compile, verify and measure every kernel of the zoo");
   auto request = std::make_shared<DemoRequest>();
   command->add_option("--seconds", request->seconds, "About how long it may take")
-      ->check(CLI::Range(1.0, 36000.0).description(""))
+      ->check(between(1.0, 36000.0))
       ->capture_default_str()
       ->type_name("S");
   command->add_flag("--quick", request->quick, "Small shapes: a few seconds, and times that say little");
   command->add_option("--threads", request->threads, "Threads to run on; 0: all visible processors")
-      ->check(CLI::Range(0, 1024).description(""))
+      ->check(between(0, 1024))
       ->capture_default_str()
       ->type_name("N");
   addJsonOption(*command, request->json);

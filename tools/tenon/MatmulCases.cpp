@@ -130,6 +130,8 @@ LaunchOptions MatmulCase::launchOptions(const Tiling &tiling) const {
     options.params["use_bias"] = 1;
     options.params["activation"] = zoo::geluExact;
   }
+  if (fastAccum)
+    options.params["fast_accum"] = 1;
   if (work == Work::grouped)
     options.params["search"] = zoo::expertSearchSteps(static_cast<int64_t>(experts.size()));
   options.compile.useDiskCache = false;
@@ -153,7 +155,11 @@ std::vector<MatmulCase> matmulCases(bool quick, int device) {
       cases.push_back(makeCase(std::string(nameOf(dtype)), Work::product, dtype, shape, productPeers(shape)));
   for (std::array<int64_t, 3> shape :
        {std::array<int64_t, 3>{4096, 4096, 4096}, {8192, 8192, 8192}, {4096, 7168, 16384}})
-    cases.push_back(makeCase("fp8", Work::product, f8e4m3, shape, {{"cublas"}, {"cublas_fast", /*counts=*/false}}));
+    for (bool fast : {false, true}) {
+      cases.push_back(makeCase(fast ? "fp8_fast" : "fp8", Work::product, f8e4m3, shape,
+                               {{"cublas", /*counts=*/!fast}, {"cublas_fast", /*counts=*/fast}}));
+      cases.back().fastAccum = fast;
+    }
   for (std::array<int64_t, 2> weights : {std::array<int64_t, 2>{8192, 8192}, {4096, 14336}})
     for (int64_t m : {1, 8, 16, 32, 64, 128}) {
       std::array<int64_t, 3> shape = {m, weights[0], weights[1]};
@@ -193,6 +199,7 @@ const std::vector<MatmulGoal> &matmulGoals() {
       {.group = "bf16", .peers = {}, .mean = 1.02, .least = 0.97},
       {.group = "f16", .peers = {}, .mean = 1},
       {.group = "fp8", .peers = {}, .least = 1},
+      {.group = "fp8_fast", .peers = {}, .least = 1},
       {.group = "skinny", .peers = {}, .least = 1},
       {.group = "skinny", .peers = {"read"}, .least = 0.9},
       {.group = "ragged", .peers = {"cublas"}, .least = 1},
@@ -249,6 +256,7 @@ Verdict MatmulProblem::verify(const LaunchOptions &options) const {
   product.a = arguments()[0].tensor();
   product.b = {arguments()[1].tensor()};
   product.c = arguments()[3].tensor();
+  product.fastAccum = one_.fastAccum;
   if (one_.work == Work::grouped) {
     product.offsets = valuesOf<int64_t>(arguments()[2].tensor().to(Device::cpu()));
   } else if (one_.work == Work::gated) {

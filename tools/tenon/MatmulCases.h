@@ -23,6 +23,7 @@ struct MatmulCase {
   std::vector<std::string> groups; ///< that it counts in: "bf16", "skinny", ...
   Work work = Work::product;
   DType dtype = bf16;
+  bool fastAccum = false; ///< of f8
   int64_t m = 0, n = 0, k = 0;
   std::vector<int64_t> experts; ///< rows of each; they are m together
   std::vector<Tiling> tilings;  ///< the tuner's model's best: the first one is the default, --sweep tries all

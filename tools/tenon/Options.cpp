@@ -125,7 +125,7 @@ void addTargetOptions(CLI::App &app, Request &request) {
       ->type_name("TARGET");
   addIsaOption(app, request);
   app.add_option("--threads", request.threads, "Threads to run on; 0: all visible processors")
-      ->check(CLI::Range(0, 1024).description(""))
+      ->check(between(0, 1024))
       ->capture_default_str()
       ->type_name("N");
   addGpuOptions(app, request);
@@ -136,10 +136,7 @@ void addGpuOptions(CLI::App &app, Request &request) {
       ->capture_default_str()
       ->type_name("ARCH");
   auto add = [&](const char *name, int &value, int most, const char *text) {
-    app.add_option(name, value, text)
-        ->check(CLI::Range(0, most).description(""))
-        ->capture_default_str()
-        ->type_name("N");
+    app.add_option(name, value, text)->check(between(0, most))->capture_default_str()->type_name("N");
   };
   add("--warps", request.warps, 32, "GPU: warps of a block, a power of two or 12; 0: chosen");
   add("--cluster", request.cluster, 16, "GPU: blocks that share a program instance, a power of two; 0: chosen");
@@ -162,6 +159,22 @@ void addJsonOption(CLI::App &app, std::string &file) {
   app.add_option("--json", file, "Write the results as JSON to FILE; - for the standard output and nothing else there")
       ->type_name("FILE");
 }
+
+/// CLI::Range says of "abc" that it is "not in range 0.000000 to 3600.000000", and lets "nan" pass.
+template <typename Number> static CLI::Validator numbersBetween(Number least, Number most, const char *kind) {
+  return {[=](std::string &text) -> std::string {
+            Number value{};
+            auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            bool isNumber = error == std::errc() && end == text.data() + text.size();
+            return isNumber && value >= least && value <= most
+                       ? ""
+                       : fmt::format("'{}' is no {} from {} to {}", text, kind, least, most);
+          },
+          ""};
+}
+
+CLI::Validator between(int least, int most) { return numbersBetween(least, most, "whole number"); }
+CLI::Validator between(double least, double most) { return numbersBetween(least, most, "number"); }
 
 void addExamples(CLI::App &app, const std::vector<std::string> &commands) {
   app.footer("\nExamples:\n  " + joined(commands, "\n  "));

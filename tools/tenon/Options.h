@@ -32,6 +32,9 @@ void addGpuOptions(CLI::App &app, Request &request);     ///< --gpu --warps --cl
 void addWithoutOption(CLI::App &app, std::string &without); ///< --without, which addGpuOptions adds too
 void addIsaOption(CLI::App &app, Request &request);
 void addJsonOption(CLI::App &app, std::string &file);
+/// Refuses what is no number, or none of these.
+CLI::Validator between(int least, int most);
+CLI::Validator between(double least, double most);
 /// The indented block below the options of --help.
 void addExamples(CLI::App &app, const std::vector<std::string> &commands);
 

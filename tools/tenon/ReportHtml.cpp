@@ -103,7 +103,7 @@ Command addReport(CLI::App &app) {
   command->add_option("results", request->files, "Files that `tenon bench --json` wrote")->type_name("RESULTS");
   command->add_option("-o,--output", request->output, "The page to write")->capture_default_str()->type_name("FILE");
   command->add_option("--code", request->code, "Compile at most so many of the kernels to show their code")
-      ->check(CLI::Range(0, 1000).description(""))
+      ->check(between(0, 1000))
       ->capture_default_str()
       ->type_name("N");
   command->add_flag("--no-ceilings", request->noCeilings, "Draw no roofs: of this machine they are measured once");

@@ -58,7 +58,7 @@ Command addRoofline(CLI::App &app) {
       ->type_name("TARGET");
   addIsaOption(*command, *request);
   command->add_option("--threads", request->threads, "Threads to run on; 0: all visible processors")
-      ->check(CLI::Range(0, 1024).description(""))
+      ->check(between(0, 1024))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--warps", request->warps, "GPU: warps of a block, a power of two or 12; 0: chosen")
@@ -72,7 +72,7 @@ Command addRoofline(CLI::App &app) {
   command->add_flag("--share-tail", request->shareTail, "GPU: the last program instances are made by all blocks");
   command->add_flag("--ping-pong", request->pingPong, "GPU: two warpgroups of a block take program instances in turns");
   command->add_option("--seconds", request->seconds, "Time for measuring the kernel")
-      ->check(CLI::Range(0.0, 3600.0).description(""))
+      ->check(between(0.0, 3600.0))
       ->capture_default_str()
       ->type_name("S");
   command->add_flag("--no-measure", request->noMeasure, "Do not run the kernel: only what it could reach");

@@ -317,7 +317,7 @@ Command addTune(CLI::App &app) {
                    "best few; full: go on searching")
       ->capture_default_str()
       ->type_name("POLICY");
-  command->add_option("--budget", request->budget, "Time for measuring: 60s, 5m")
+  command->add_option("--budget,--seconds", request->budget, "Time for measuring: 60s, 5m")
       ->capture_default_str()
       ->type_name("TIME");
   command->add_option("--configurations", request->configurations, "Measure at most so many; 0: as the time allows")
@@ -332,8 +332,10 @@ Command addTune(CLI::App &app) {
   command->add_option("--import", request->importFile, "Add the results in FILE")->type_name("FILE");
   command->add_flag("--exhaustive", request->exhaustive, "Measure every configuration into --table; with --configurations, the model's best and others at random");
   command->add_option("--table", request->table, "Of --exhaustive: continued if it is there")->type_name("FILE");
-  command->add_option("--rounds", request->rounds, "Of --exhaustive: measure what is not far behind so many times, the median counts")
-      ->check(CLI::Range(1, 100).description(""))
+  command
+      ->add_option("--rounds", request->rounds,
+                   "Of --exhaustive: measure what is not far behind so many times, the median counts")
+      ->check(between(1, 100))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--replay", request->replay, "Judge the strategies by these tables")->type_name("TABLE");

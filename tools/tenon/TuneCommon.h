@@ -37,6 +37,7 @@ int judgeHeldOut(const TuneRequest &request); ///< --held-out
 struct LoadedTable {
   tuning::ReplayCase one;
   double rankSeconds = 0; ///< what the analytic choice took
+  size_t outside = 0;     ///< rows that the space no longer has: they do not count
   Problem problem;
   std::unique_ptr<Space> space;
   std::unique_ptr<Ranker> ranker; ///< refers to these

@@ -23,6 +23,7 @@
 #include <ctime>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <random>
 #include <sstream>
 
@@ -49,7 +50,7 @@ TuneTable readTable(const std::string &file) {
   return parseTable(text.str(), file);
 }
 
-/// A pass over the space in an order of its own: what is measured side by side in one is far apart in the next.
+/// An order of its own for each seed: what is measured side by side in one pass is far apart in the next.
 std::vector<size_t> shuffled(size_t count, uint64_t seed) {
   std::vector<size_t> order(count);
   for (size_t i = 0; i < count; ++i)
@@ -60,15 +61,15 @@ std::vector<size_t> shuffled(size_t count, uint64_t seed) {
   return order;
 }
 
-/// Three quarters by the model's order, and the others drawn from the rest: a model that overlooks something is found
-/// out by those.
+/// In the model's order, so that what matters most is there if the time does not suffice. If not all: three quarters of
+/// them, and the others drawn from the rest: a model that overlooks something is found out by those.
 std::vector<Configuration> someOf(const std::vector<Configuration> &all, size_t count, uint64_t seed,
                                   const Ranker &ranker) {
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < all.size(); ++i)
     order.emplace_back(ranker.predict(all[i]).seconds, i);
   std::sort(order.begin(), order.end());
-  size_t best = count * 3 / 4;
+  size_t best = count < all.size() ? count * 3 / 4 : count;
   std::vector<Configuration> some;
   for (size_t i = 0; i < best; ++i)
     some.push_back(all[order[i].second]);
@@ -76,6 +77,15 @@ std::vector<Configuration> someOf(const std::vector<Configuration> &all, size_t 
     if (some.size() < count)
       some.push_back(all[order[best + i].second]);
   return some;
+}
+
+/// The same within each batch, one batch after the other.
+std::vector<size_t> shuffledInBatches(size_t count, size_t batch, uint64_t seed) {
+  std::vector<size_t> order;
+  for (size_t at = 0; at < count; at += batch)
+    for (size_t i : shuffled(std::min(batch, count - at), seed + at))
+      order.push_back(at + i);
+  return order;
 }
 
 /// Noise is less than that: what is slower by as much is not measured again.
@@ -124,14 +134,13 @@ int measureTable(const TuneRequest &request) {
   // Hundreds of candidates: enough to tell 1% apart. On a device a trial is a millisecond of launches.
   options.timingSeconds = isDevice ? 0.006 : 0.03;
   if (isDevice)
-    options.compileSeconds = 20, options.runSeconds = 4;
-  options.launch.compile.useDiskCache = options.launch.compile.useDiskCache && !isDevice; // each is compiled once
+    options.compileSeconds = 20, options.runSeconds = 8;
   Space space = spaceFor(request, one, problem, options.launch);
   std::vector<Configuration> configurations = space.configurations(limitsOf(options.launch));
   const size_t all = configurations.size();
-  if (request.configurations > 0 && request.configurations < all)
-    configurations = someOf(configurations, request.configurations, request.searchSeed,
-                            *defaultRanker(one.entry->kernel, space, problem.arguments, options.launch));
+  configurations =
+      someOf(configurations, request.configurations ? std::min(request.configurations, all) : all, request.searchSeed,
+             *defaultRanker(one.entry->kernel, space, problem.arguments, options.launch));
   TuneKey key = tuneKeyOf(one.entry->kernel, space, problem.arguments, options.launch);
 
   TuneTable wanted;
@@ -167,7 +176,8 @@ int measureTable(const TuneRequest &request) {
       times[row.configuration] = {row.outcome.seconds};
   for (int round = 0; round < request.rounds && !isOver(); ++round) {
     std::vector<size_t> open;
-    for (size_t index : shuffled(configurations.size(), request.searchSeed + static_cast<uint64_t>(round)))
+    uint64_t seed = request.searchSeed + static_cast<uint64_t>(round);
+    for (size_t index : shuffledInBatches(configurations.size(), batchSize, seed))
       if (round > 0 ? round >= table.rounds
                     : std::none_of(table.rows.begin(), table.rows.end(), [&](const TuneTable::Row &row) {
                         return row.configuration == configurations[index];
@@ -177,14 +187,26 @@ int measureTable(const TuneRequest &request) {
         progress.advance();
     if (round > 0) // the others are out of the question
       std::erase_if(open, [&](size_t index) { return isSlow(table, configurations[index]); });
-    for (size_t at = 0; at < open.size() && !isOver(); at += batchSize) {
+    auto batchAt = [&](size_t at) {
       std::vector<Configuration> batch;
       for (size_t i = at; i < std::min(at + batchSize, open.size()); ++i)
         batch.push_back(configurations[open[i]]);
+      return batch;
+    };
+    bool ahead = round == 0 && measurer.compilesAhead();
+    if (ahead)
+      measurer.compileAhead(batchAt(0));
+    for (size_t at = 0; at < open.size() && !isOver(); at += batchSize) {
+      std::vector<Configuration> batch = batchAt(at);
       progress.show(batch.front().str());
       measurer.forget(); // of the batch before
-      measurer.compile(batch);
+      if (ahead)
+        measurer.compileAhead(batchAt(at + batchSize));
+      else
+        measurer.compile(batch);
       for (const Configuration &configuration : batch) {
+        if (isOver())
+          break;
         auto row = std::find_if(table.rows.begin(), table.rows.end(),
                                 [&](const TuneTable::Row &other) { return other.configuration == configuration; });
         if (row == table.rows.end()) {
@@ -258,6 +280,21 @@ LoadedTable loadTable(const std::string &file) {
       row.configuration.set(dimension.name, 0);
   }
 
+  if (zoo::isGpu(options.target)) { // a processor's space depends on the processor: what it has of instructions
+    std::vector<Configuration> today = space.configurations(limitsOf(options));
+    std::map<Configuration, size_t> places;
+    for (size_t i = 0; i < today.size(); ++i)
+      places.emplace(today[i], i);
+    loaded.outside =
+        std::erase_if(table.rows, [&](const TuneTable::Row &row) { return !places.contains(row.configuration); });
+    // Of what the model cannot tell apart a choice takes the first of the space.
+    std::sort(table.rows.begin(), table.rows.end(), [&](const TuneTable::Row &a, const TuneTable::Row &b) {
+      return places.at(a.configuration) < places.at(b.configuration);
+    });
+    if (!table.best())
+      throw Error(fmt::format("of '{}' nothing that was measured is in the space of today", file));
+  }
+
   double start = processorSeconds();
   loaded.ranker = modelRanker(entry.kernel, space, loaded.problem.arguments, options, table.ceilings);
   std::vector<Prediction> predictions;
@@ -297,8 +334,10 @@ int replayTables(const TuneRequest &request) {
   Report report("tune", request.json);
   std::vector<tuning::ReplayCase> cases;
   double rankSeconds = 0;
+  std::vector<size_t> outside;
   for (const std::string &file : request.replay) {
     LoadedTable loaded = loadTable(file);
+    outside.push_back(loaded.outside);
     rankSeconds = std::max(rankSeconds, loaded.rankSeconds);
     cases.push_back(std::move(loaded.one));
   }
@@ -345,8 +384,13 @@ int replayTables(const TuneRequest &request) {
               secondsText(table.best()->outcome.seconds), text(rows[0].results.back()), text(rows[1].results.back()),
               text(rows[2].results.back()), experience.empty() ? "-" : text(rows[3].results.back()),
               text(rows[4].results.back())});
-    Json row = {{"kernel", table.kernel}, {"shape", table.shape}, {"dtype", table.dtype}, {"target", table.target},
-                {"configurations", table.rows.size()}, {"optimum", table.best()->outcome.seconds},
+    Json row = {{"kernel", table.kernel},
+                {"shape", table.shape},
+                {"dtype", table.dtype},
+                {"target", table.target},
+                {"configurations", table.rows.size()},
+                {"outside", outside[i]},
+                {"optimum", table.best()->outcome.seconds},
                 {"optimum_expected", optimumExpected(cases[i])}};
     for (const StrategyRow &strategy : rows)
       if (strategy.name != "warm" || !experience.empty())
@@ -384,6 +428,9 @@ int replayTables(const TuneRequest &request) {
     each.print();
     fmt::print("\n");
     summary.print();
+    if (size_t all = std::accumulate(outside.begin(), outside.end(), size_t(0)))
+      fmt::print("{} rows of {} tables do not count: they are not in the space of today\n", all,
+                 outside.size() - static_cast<size_t>(std::count(outside.begin(), outside.end(), 0)));
   }
   report.write();
   return done;

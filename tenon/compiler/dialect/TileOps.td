@@ -401,10 +401,11 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
 
     Products of 16- and 8-bit operands are exact in the accumulator type; the order of summation and whether products
     and sums are contracted into fused multiply-adds is not defined, but is the same from run to run on one target.
-    f32 operands are not rounded unless `allow_tf32`.
+    f32 operands are not rounded unless `allow_tf32`. Sums of f8 are of f32 unless `fast_accum`, which leaves them to the
+    matrix unit: with 13 bits of fraction where it has no more.
   }];
   let arguments = (ins Tile_Tile:$a, Tile_Tile:$b, Tile_Tile:$acc, UnitAttr:$a_unsigned, UnitAttr:$b_unsigned,
-                       UnitAttr:$allow_tf32);
+                       UnitAttr:$allow_tf32, UnitAttr:$fast_accum);
   let results = (outs Tile_Tile:$result);
   let assemblyFormat = "$a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `,` type($acc)";
   let hasVerifier = 1;

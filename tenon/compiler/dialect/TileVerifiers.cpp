@@ -376,6 +376,8 @@ LogicalResult DotOp::verify() {
   bool isI8 = ta.isInteger(8) && tb.isInteger(8) && tacc.isInteger(32);
   if (!isF64 && !isF32 && !isI8)
     return emitOpError() << "no dot of " << ta << " and " << tb << " with an accumulator of " << tacc;
+  if (getFastAccum() && !isF8(ta))
+    return emitOpError() << "fast_accum is about sums of f8, and the operands are of " << ta;
   return success();
 }
 

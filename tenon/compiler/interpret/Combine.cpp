@@ -107,7 +107,8 @@ Step prepareScan(tile::ScanOp op, Program &program) {
 }
 
 /// acc + a * b: the products added to the accumulator one after the other, each product and each sum rounded to the
-/// accumulator's type (which is exact for the products of narrow operands). allow_tf32 permits less; it asks nothing.
+/// accumulator's type (which is exact for the products of narrow operands). allow_tf32 and fast_accum permit less; they
+/// ask for nothing.
 template <class Multiply, class Add>
 Step prepareDotOf(tile::DotOp op, Program &program, Multiply multiply, Add add) {
   size_t m = op.getA().getType().getDimSize(0), k = op.getA().getType().getDimSize(1);

@@ -9,7 +9,7 @@
 namespace tenon::zoo {
 
 Problem matmulProblem(const MatmulShape &shape, DType dtype, uint64_t seed) {
-  auto [m, n, k, useBias, activation, transposedB, tf32, output] = shape;
+  auto [m, n, k, useBias, activation, transposedB, tf32, fastAccum, output] = shape;
   DType out = output.value_or(productType(dtype)), biasType = isInteger(dtype) ? f32 : productType(dtype);
   // Integers: all of i8, so that sums need more than 16 bits.
   double limit = isInteger(dtype) ? 127 : 1;
@@ -21,8 +21,13 @@ Problem matmulProblem(const MatmulShape &shape, DType dtype, uint64_t seed) {
                        randomTensor(biasType, {useBias ? n : 0}, seed + 2, -1, 1), Tensor::zeros(out, {m, n})};
   problem.outputs = {3};
   int64_t block = std::min(m, n) <= 64 ? 32 : 64;
-  problem.params = {{"bm", block},         {"bn", block},           {"bk", block},
-                    {"use_bias", useBias}, {"activation", activation}, {"tf32", tf32}};
+  problem.params = {{"bm", block},
+                    {"bn", block},
+                    {"bk", block},
+                    {"use_bias", useBias},
+                    {"activation", activation},
+                    {"tf32", tf32},
+                    {"fast_accum", fastAccum}};
   problem.withParams = [shape, dtype, seed](const Params &params) {
     MatmulShape other = shape;
     auto read = [&](const char *name, int64_t otherwise) { return valueOr(params, name, otherwise); };
@@ -32,12 +37,14 @@ Problem matmulProblem(const MatmulShape &shape, DType dtype, uint64_t seed) {
       throw Error("activation=" + std::to_string(activation) + ": 0 is none, 1 ReLU, 2 GELU, 3 SiLU");
     other.activation = static_cast<Activation>(activation);
     other.tf32 = read("tf32", shape.tf32) != 0;
+    other.fastAccum = read("fast_accum", shape.fastAccum) != 0;
     return matmulProblem(other, dtype, seed);
   };
   problem.cpuParams = [m = m, n = n, k = k, dtype](int threads) { return matmulCpuTiles(m, n, k, dtype, threads); };
-  setReferences(problem, dtype, [useBias = useBias, activation = activation, tf32 = tf32](auto t, Arguments &a) {
+  Roundings allowed = {.tf32 = tf32, .fastAccum = fastAccum};
+  setReferences(problem, dtype, [useBias = useBias, activation = activation, allowed](auto t, Arguments &a) {
     bool isPlain = std::is_same_v<decltype(t), float>;
-    matmulReference<decltype(t)>(a, useBias, activation, tf32 && isPlain);
+    matmulReference<decltype(t)>(a, useBias, activation, isPlain ? allowed : Roundings());
   });
   problem.flops = 2.0 * m * n * k;
   problem.bytes = (double(m) * k + double(k) * n) * sizeOf(dtype) + double(m) * n * sizeOf(out) +

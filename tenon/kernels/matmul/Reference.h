@@ -3,6 +3,7 @@
 
 #include "tenon/jit/Jit.h"
 #include "tenon/kernels/Kernels.h"
+#include "tenon/verify/CoarseSum.h"
 #include "tenon/verify/Values.h"
 
 #include <algorithm>
@@ -17,18 +18,30 @@ inline float cutToTf32(float value) {
   return std::isfinite(value) ? std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0xffffe000u) : value;
 }
 
-/// `tf32`: the operands are cut to it first.
-template <class T> void matmulReference(Arguments &arguments, bool useBias, Activation activation, bool tf32) {
+/// What a kernel may do less exactly than it is written.
+struct Roundings {
+  bool tf32 = false;      ///< operands are cut to it first
+  bool fastAccum = false; ///< sums of f8 are the matrix unit's
+};
+
+template <class T>
+void matmulReference(Arguments &arguments, bool useBias, Activation activation, const Roundings &roundings) {
   const Tensor &a = arguments[0].tensor(), &b = arguments[1].tensor();
   std::vector<T> left = valuesOf<T>(a), right = valuesOf<T>(b), bias = valuesOf<T>(arguments[2].tensor());
   for (std::vector<T> *operand : {&left, &right})
     for (T &value : *operand)
-      value = tf32 ? static_cast<T>(cutToTf32(static_cast<float>(value))) : value;
+      value = roundings.tf32 ? static_cast<T>(cutToTf32(static_cast<float>(value))) : value;
   int64_t m = a.size(0), n = b.size(1), k = a.size(1);
   std::vector<T> result(static_cast<size_t>(m * n));
   for (int64_t i = 0; i < m; ++i) {
     T *line = result.data() + i * n;
-    for (int64_t p = 0; p < k; ++p) // the middle loop, so that memory is walked in order
+    for (int64_t j = 0; roundings.fastAccum && j < n; ++j) {
+      CoarseSum sum;
+      for (int64_t p = 0; p < k; ++p)
+        sum.add(static_cast<float>(left[i * k + p]), static_cast<float>(right[p * n + j]));
+      line[j] = sum.value();
+    }
+    for (int64_t p = 0; !roundings.fastAccum && p < k; ++p) // the middle loop, so that memory is walked in order
       for (int64_t j = 0; j < n; ++j)
         line[j] += left[i * k + p] * right[p * n + j];
     for (int64_t j = 0; j < n; ++j) {

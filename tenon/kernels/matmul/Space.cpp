@@ -86,7 +86,10 @@ Space productSpace(const ProductSizes &sizes) {
     Footprint footprint;
     // The ring of operands, and the result on its way out. Stages that are not said are as many as fit, two at least.
     auto stages = static_cast<double>(c["stages"] ? c["stages"] : 2);
-    footprint.sharedBytes = stages * (bm + columns) * bk * bytes + bm * bn * static_cast<double>(resultBytes);
+    double result = bm * bn * static_cast<double>(resultBytes);
+    if (elementBytes == 1 && c["bk"] == 2 * line) // in slices
+      result = std::min(result, 32768.0);
+    footprint.sharedBytes = stages * (bm + columns) * bk * bytes + result;
     footprint.registerBytes = bm * columns * 4 * (c.get("pingpong", 0) ? 2 : 1); // the accumulators
     return footprint;
   });
@@ -107,8 +110,9 @@ Space productSpace(const ProductSizes &sizes) {
     space.require("more than 36 registers of what a thread loads", [elementBytes](const Configuration &c) {
       return (c["bm"] + c["bn"]) * c["bk"] * elementBytes <= 36 * 4 * 32 * c["warps"];
     });
+  // Steps of f8 that are twice as long have their sums added up half as often, which is worth it.
   space.require("two slots of half the shared memory", [=](const Configuration &c) {
-    return c["bk"] < 2 * line || c["bm"] + products * c["bn"] <= 256;
+    return c["bk"] < 2 * line || c["bm"] + products * c["bn"] <= (elementBytes == 1 && !isSkinny ? 384 : 256);
   });
   return space;
 }

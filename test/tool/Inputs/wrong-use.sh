@@ -13,6 +13,8 @@ try
 try fly
 try run
 try run sofmax
+try tune linaer
+try bench nothing_like_it
 try run softmax --shape 12xa
 try run softmax --shape -1x5
 try run softmax --shape 3
@@ -26,6 +28,11 @@ try run softmax --shape 3x100 --param cols=16
 try run softmax --target gpu
 try run softmax --shape 1x1 --isa mmx
 try run softmax --threads -1
+try bench softmax --seconds abc
+try bench softmax --seconds nan
+try bench gpu --seconds 36001
+try tune softmax --seconds abc
+try tune softmax --rounds 1.5
 try run softmax --shape 1x1 --shape 2x2
 try run softmax --fast
 try verify

@@ -2,6 +2,7 @@
 //
 // The check of large products by samples, on products that are small enough to be computed whole.
 #include "tenon/measure/GpuProduct.h"
+#include "tenon/verify/CoarseSum.h"
 #include "tenon/verify/Values.h"
 
 #include <gtest/gtest.h>
@@ -84,6 +85,28 @@ TEST(JudgeProduct, PassesWhatIsRight) {
       Verdict verdict = judgeProduct(product, 5);
       EXPECT_TRUE(verdict.passed) << verdict.reason;
     }
+}
+
+/// Sums as coarse as a matrix unit makes them pass where they are allowed, and only there.
+TEST(JudgeProduct, AllowsFastSums) {
+  Product product = productOf(70, 66, 2000, f8e4m3);
+  product.c = Tensor::empty(f32, {70, 66});
+  std::vector<float> a = valuesOf<float>(product.a), b = valuesOf<float>(product.b[0]), c;
+  for (int64_t i = 0; i < 70; ++i)
+    for (int64_t j = 0; j < 66; ++j) {
+      CoarseSum sum;
+      for (int64_t p = 0; p < 2000; ++p)
+        sum.add(a[i * 2000 + p], b[p * 66 + j]);
+      c.push_back(sum.value());
+    }
+  setValues(product.c, c);
+  EXPECT_FALSE(judgeProduct(product, 5).passed);
+  product.fastAccum = true;
+  Verdict verdict = judgeProduct(product, 5);
+  EXPECT_TRUE(verdict.passed) << verdict.reason;
+  c[0] += 1;
+  setValues(product.c, c);
+  EXPECT_FALSE(judgeProduct(product, 5).passed);
 }
 
 /// One block of 64 x 64 of the result, whichever it is.

@@ -40,6 +40,17 @@ TEST(Roofline, CopiesEveryByteAndNoOther) {
       }
 }
 
+/// Where one way of storing is asked for, the other is not taken, however fast.
+TEST(Roofline, CopiesInTheWayAskedFor) {
+  std::vector<unsigned char> from(4096, 1), to(4096);
+  for (int threads : {1, 2}) {
+    HostCopy plain({{from.data(), to.data()}}, from.size(), threads, {HostCopy::Stores::memcpy});
+    HostCopy past({{from.data(), to.data()}}, from.size(), threads, {HostCopy::Stores::streaming});
+    EXPECT_TRUE(plain.way().starts_with("memcpy")) << plain.way();
+    EXPECT_TRUE(past.way().starts_with("streaming stores")) << past.way();
+  }
+}
+
 /// Every way of reading is tried too, and each has to have read every byte and no other.
 TEST(Roofline, ReadsEveryByteAndNoOther) {
   for (size_t bytes : {1u, 63u, 64u, 66u, 1000u, 65536u, 200001u})

@@ -159,6 +159,28 @@ TEST_F(CountTest, MatmulByHand) {
   EXPECT_FALSE(counts.loopLoads[1].byThreads) << "rows of 80 bytes";
 }
 
+// Tiles of b lie side by side in its rows: where one ends within a line of 128 bytes, the next one begins there.
+TEST_F(CountTest, TilesThatBeginWithinALineTouchMoreOfThem) {
+  struct Case {
+    int64_t columns, n;
+    double cut; // of each panel of a line
+  };
+  for (auto [columns, n, cut] : {Case{32, 4096, 0},
+                                 {48, 4096, 0.5 / 2},
+                                 {40, 4096, 0.75 / 2},
+                                 {8, 4096, 0},
+                                 {12, 4096, 32. / 128},
+                                 {48, 48, 0}}) { // the last begins each row
+    clear();
+    auto kernel = parse(threeMatrices, matmulText(64, columns, 32));
+    view({64, 64}), view({64, n}), view({64, n});
+    Counts counts = expectAgrees(kernel);
+    ASSERT_EQ(counts.loopLoads.size(), 2u);
+    EXPECT_EQ(counts.loopLoads[0].cut, 0) << "steps of whole lines";
+    EXPECT_FLOAT_EQ(counts.loopLoads[1].cut, static_cast<float>(cut)) << columns << " of " << n;
+  }
+}
+
 TEST_F(CountTest, MatmulOfRandomShapes) {
   std::mt19937 random(3);
   auto pick = [&](int lo, int hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random); };

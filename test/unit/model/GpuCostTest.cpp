@@ -30,7 +30,7 @@ Counts product(double m, double n, double k, int64_t bm, int64_t bn, int64_t bk,
   counts.liveTileBytes = counts.loopTileBytes = rows * columns * 4;
   counts.loopLoads = {{rows * depth * 2, straddles}, {columns * depth * 2, straddles}};
   counts.loopLoadBytes = (rows + columns) * depth * 2;
-  counts.dots = {{bm, bn}};
+  counts.dots = {{bm, bn, bk, precision == Precision::f8}};
   counts.views = {{"a", 0, 2, {m * k * 2, m * k * 2}, {}}, {"b", 1, 2, {n * k * 2, n * k * 2}, {}},
                   {"c", 2, 2, {}, {counts.instances * rows * columns * 2, m * n * 2}}};
   return counts;
@@ -60,6 +60,19 @@ TEST(GpuCost, RowsThatStraddleLinesAreLoadedTwiceAndAClusterHelps) {
   Counts whole = product(1024, 3072, 4096, 128, 192, 64), ragged = product(1024, 3072, 4096, 128, 192, 64, true);
   EXPECT_GT(seconds(ragged, {8}), 1.2 * seconds(whole, {8}));
   EXPECT_LT(seconds(ragged, {8, 2}), seconds(ragged, {8, 1}));
+}
+
+TEST(GpuCost, TilesThatCutLinesAreLoadedInMoreOfThem) {
+  Counts narrow = product(4096, 14336, 4096, 128, 176, 64), large = product(4096, 14336, 4096, 256, 160, 64);
+  auto slowdown = [](Counts counts, GpuShape shape, float cut) {
+    double before = seconds(counts, shape);
+    counts.loopLoads[1].cut = cut;
+    return seconds(counts, shape) / before;
+  };
+  GpuShape turns{8};
+  turns.pingPong = true;
+  EXPECT_GT(slowdown(narrow, turns, 2.F / 3), 1.05);
+  EXPECT_LT(slowdown(large, {8}, 1.F / 3), 1.01) << "which multiplies longer for what it loads";
 }
 
 TEST(GpuCost, ClustersTakeWholeRowsAndNotEveryMultiprocessor) {
@@ -172,6 +185,12 @@ TEST(GpuCost, SumsOfF8WantRegisters) {
   EXPECT_GT(matrixSeconds(224, Precision::f8), matrixSeconds(192, Precision::f8));
   EXPECT_LT(matrixSeconds(192, Precision::f8) / matrixSeconds(128, Precision::f8),
             matrixSeconds(192, Precision::bf16) / matrixSeconds(128, Precision::bf16));
+  // Sums that the matrix unit keeps need none; twice as long steps have them added up half as often.
+  Counts steps = product(8192, 8192, 8192, 128, 256, 128, false, Precision::f8), fast = steps;
+  fast.dots.front().addsSums = false;
+  EXPECT_LT(seconds(fast, {8, 1, 3}), seconds(steps, {8, 1, 3}));
+  EXPECT_LT(seconds(product(8192, 8192, 8192, 128, 256, 256, false, Precision::f8), {8, 1, 2}),
+            seconds(steps, {8, 1, 3}));
 }
 
 TEST(GpuCost, TurnsPayWhereTheLoopIsShort) {

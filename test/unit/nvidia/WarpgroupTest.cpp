@@ -4,6 +4,8 @@
 // number of iterations, tiles of sizes that the instruction just takes, and what is refused.
 #include "test/unit/nvidia/Product.h"
 
+#include "tenon/verify/CoarseSum.h"
+
 namespace tenon::test {
 namespace {
 
@@ -41,6 +43,43 @@ TEST(Warpgroup, EveryTypeAlongK) {
     p.attributes = p.type == "f32" ? "{allow_tf32}" : "";
     checkWarpgroup(p);
   }
+}
+
+/// Sums of f8 are the matrix unit's where the dot allows it, bit for bit; else they are added up in f32, and closer.
+TEST(Warpgroup, FastSums) {
+  for (const char *type : {"f8E4M3FN", "f8E5M2"})
+    for (bool fast : {false, true}) {
+      Product p = product(64, 32, 64, 448);
+      p.type = type;
+      p.attributes = fast ? "{fast_accum}" : "";
+      checkWarpgroup(p);
+      HostMatrix a(type, p.m, p.depth), b(type, p.depth, p.n, /*transposed=*/true), c("f32", p.m, p.n);
+      a.fill(
+          [](int64_t i, int64_t k) { return std::ldexp(1 + (i * 3 + k * 5) % 8 * 0.125, int((i + k * 7) % 9) - 4); });
+      b.fill(
+          [](int64_t k, int64_t j) { return std::ldexp(1 + (j * 7 + k * 3) % 8 * 0.125, int((j + k * 5) % 7) - 4); });
+      TileRun run = runTile(p.text(), {&a, &b, &c}, {.warps = p.warps, .stages = p.stages});
+      EXPECT_EQ(run.findings, "");
+      EXPECT_NE(mentions(run, "sums of each 64 of K added up in f32"), fast) << run.allRemarks();
+      double coarsest = 0, farthest = 0;
+      for (int64_t i = 0; i < p.m; ++i)
+        for (int64_t j = 0; j < p.n; ++j) {
+          double exact = 0;
+          CoarseSum coarse;
+          for (int64_t k = 0; k < p.depth; ++k) {
+            exact += a.at(i, k) * b.at(k, j);
+            coarse.add(static_cast<float>(a.at(i, k)), static_cast<float>(b.at(k, j)));
+          }
+          float wanted = coarse.value();
+          if (fast)
+            ASSERT_EQ(c.at(i, j), wanted) << type << ": " << i << ", " << j;
+          coarsest = std::max(coarsest, std::abs(wanted - exact));
+          farthest = std::max(farthest, std::abs(c.at(i, j) - exact));
+        }
+      EXPECT_GT(coarsest, 0);
+      if (!fast)
+        EXPECT_LT(farthest, coarsest / 2) << type;
+    }
 }
 
 TEST(Warpgroup, EveryOrientationOf16Bits) {

@@ -10,7 +10,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,12 +23,26 @@ using namespace tenon;
 
 namespace {
 
-const Kernel doubled("doubled(x, y, width=64, helped=0)", [](View x, View y, Param width, Param helped) {
-  Index i = grid(cdiv(x.size(0), width));
-  y.store({i * width}, x.load({i * width}, {width}) * (helped ? 2 : 3));
-});
+const Kernel doubled("doubled(x, y, width=64, helped=0, fatal=0)",
+                     [](View x, View y, Param width, Param helped, Param) {
+                       Index i = grid(cdiv(x.size(0), width));
+                       y.store({i * width}, x.load({i * width}, {width}) * (helped ? 2 : 3));
+                     });
+
+/// Who did what, a line each.
+void note(const char *what) {
+  if (const char *file = std::getenv("TENON_TEST_NOTES"))
+    std::ofstream(file, std::ios::app) << what << " " << ::getpid() << "\n";
+}
+
+void beforeCompile(const Configuration &configuration) {
+  note("compile");
+  if (configuration.get("fatal", 0))
+    std::abort();
+}
 
 void help(const Configuration &configuration, std::span<const int64_t> words, const std::function<void()> &run) {
+  note("run");
   run(); // queued, or done: nothing happens
   if (!configuration["helped"])
     return;
@@ -93,6 +111,41 @@ TEST_F(CudaTuning, ADeviceThatDoesNothingIsFoundOut) {
   }
 }
 
+// A set of arguments on the device for each process that runs candidates, and the time to bring it there: one is
+// enough.
+TEST_F(CudaTuning, OneRunsWhatTheOthersCompile) {
+  std::string notes = testing::TempDir() + "/notes-" + std::to_string(::getpid());
+  ::setenv("TENON_TEST_NOTES", notes.c_str(), 1);
+  options.workers = 4;
+  Space space;
+  space.param("helped", {1}).param("width", {32, 64, 128}).option("warps", {1, 2, 4});
+  TuneReport report = tune(doubled, space, problemOf(), options);
+  ::unsetenv("TENON_TEST_NOTES");
+  EXPECT_EQ(report.measured, 9u);
+  EXPECT_EQ(report.failed, 0u) << report.tried.front().outcome.reason;
+  std::map<std::string, std::set<int>> who;
+  std::ifstream stream(notes);
+  int process = 0;
+  for (std::string what; stream >> what >> process;)
+    who[what].insert(process);
+  std::remove(notes.c_str());
+  EXPECT_EQ(who["run"].size(), 1u);
+  EXPECT_GT(who["compile"].size(), 1u);
+}
+
+// A candidate that takes the process along which compiles it leaves the others to be compiled.
+TEST_F(CudaTuning, ACompilerThatIsGoneIsReplaced) {
+  options.workers = 3;
+  Space space;
+  space.param("helped", {1}).param("fatal", {0, 1}).option("warps", {1, 2, 4});
+  TuneReport report = tune(doubled, space, problemOf(), options);
+  EXPECT_EQ(report.measured, 6u);
+  EXPECT_EQ(report.failed, 3u);
+  for (const TuneReport::Tried &tried : report.tried)
+    EXPECT_EQ(tried.outcome.status, tried.configuration["fatal"] ? Outcome::Status::crashed : Outcome::Status::measured)
+        << tried.outcome.reason;
+}
+
 TEST_F(CudaTuning, TheModelRanksWithoutADatasheetToo) {
   options.policy = TunePolicy::off;
   Space space;
@@ -132,7 +185,7 @@ TEST(CudaTurn, IsTheDevicesWhateverItsNumber) {
 int main(int argc, char **argv) {
   ::setenv("TENON_CUDA_DRIVER", TENON_FAKE_CUDA, 1);
   if (argc > 1 && std::string(argv[1]) == "tune-worker")
-    return tuning::workerMain({{}, help});
+    return tuning::workerMain({beforeCompile, help});
   if (argc > 2 && std::string(argv[1]) == "turns") {
     std::string turns = tuning::turnOf(cudaProperties(0), 0) + " " + tuning::turnOf(cudaProperties(1), 1);
     return ::write(std::stoi(argv[2]), turns.data(), turns.size()) == static_cast<ssize_t>(turns.size()) ? 0 : 1;

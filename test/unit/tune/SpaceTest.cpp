@@ -159,6 +159,25 @@ TEST(ZooSpaces, WidthsMakeWholeRounds) {
   EXPECT_TRUE(found);
 }
 
+/// Steps of f8 as long as two slots allow, in which sums are added up half as often.
+TEST(ZooSpaces, LongStepsOfF8) {
+  const zoo::Entry &entry = zoo::find("linear");
+  auto has = [&](DType dtype) {
+    Problem problem; // whose memory nobody touches
+    problem.arguments = {Tensor::empty(dtype, {8192, 8192}), Tensor::empty(dtype, {8192, 8192}).transpose({1, 0}),
+                         Tensor::empty(bf16, {0}), Tensor::empty(bf16, {8192, 8192})};
+    LaunchOptions options;
+    options.target = Target::sim;
+    int64_t line = dtype == bf16 ? 64 : 128;
+    for (const Configuration &c : zoo::spaceOf(entry, problem, Target::sim).configurations(limitsOf(options)))
+      if (c["bm"] == 128 && c["bn"] == 256 && c["bk"] == 2 * line)
+        return true;
+    return false;
+  };
+  EXPECT_TRUE(has(f8e4m3));
+  EXPECT_FALSE(has(bf16));
+}
+
 /// Two warpgroups that take tiles in turns: where there are many tiles of one product of 16 bits, and the tensor memory
 /// accelerator loads them. The model chooses them where the loop is short.
 TEST(ZooSpaces, ProductsInTurns) {

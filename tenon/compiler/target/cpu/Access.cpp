@@ -332,12 +332,17 @@ Value Nest::gather(tile::GatherOp op, const Coords &coords) {
   return loadElements(address, view.element, op.getPadding() ? e_.scalar(op.getPadding()) : Value());
 }
 
-void Nest::storeElements(const Address &address, Type tileElement, Value value) {
+/// What is to be written, 0 where `keeps` is false; null: all of it.
+Value Nest::orZero(Value raw, Value keeps) {
+  return keeps ? b_.create<arith::SelectOp>(keeps, raw, constantBits(b_, raw.getType(), 0)).getResult() : raw;
+}
+
+void Nest::storeElements(const Address &address, Type tileElement, Value value, Value keeps) {
   Type element = memoryType(tileElement);
   unsigned align = byteSize(element), lanes = lanesOf(value);
   Value raw = toMemory(b_, value, tileElement), pointer = address.pointer;
   if (isPaired(lanes))
-    raw = packPairs(raw);
+    raw = orZero(packPairs(raw), keeps);
   bool masks = align >= 4 ? e_.isa().masksWords : e_.isa().masksSmallTypes;
   if (lanes == 0) {
     if (address.ok)
@@ -362,23 +367,33 @@ void Nest::storeElements(const Address &address, Type tileElement, Value value) 
 
 void Nest::storeWindow(tile::StoreOp op, const Coords &coords) {
   const ViewParts &view = e_.view(op.getView());
-  Value wide = roundedByStore(op, coords);
-  Value value = compute(wide ? wide : op.getValue(), coords);
+  unsigned lanes = lanesIn(coords);
+  Value wide = roundedByStore(op, coords), value, keeps; // which elements are not 0 after all
+  if (auto choice = isPaired(lanes) ? e_.pairedTiles().lastChoice(op, vectorDim_) : std::nullopt) {
+    keeps = splatTo(b_, compute(choice->condition, coords), lanes);
+    value = compute(choice->number, coords);
+    setInsertion(levels_.size() - 1);
+    if (choice->isZeroWhereTrue)
+      keeps = b_.create<arith::XOrIOp>(keeps, allOnes(b_, lanes));
+    if (!wide)
+      value = elementwise(b_, op.getValue().getDefiningOp(), splatTo(b_, value, lanes));
+  } else {
+    value = compute(wide ? wide : op.getValue(), coords);
+  }
   setInsertion(levels_.size() - 1);
   b_.setLoc(op.getLoc());
   Address address = windowAddress(view, op.getOffsets(), coords);
-  unsigned lanes = lanesIn(coords);
   value = splatTo(b_, value, lanes);
   bool streams = streaming_ && storesWholeVectors(op, lanes) && e_.isOnlyStored(op.getView());
   if (streams || wide) {
-    Value raw = wide ? packBf16(value) : toMemory(b_, value, view.element);
+    Value raw = orZero(wide ? packBf16(value) : toMemory(b_, value, view.element), keeps);
     unsigned align = streams ? e_.isa().vectorBytes : byteSize(memoryType(view.element));
     b_.create<LLVM::StoreOp>(raw, address.pointer, align, /*isVolatile=*/false, /*isNonTemporal=*/streams);
     return;
   }
   if (lanes && address.ok)
     address.ok = splatTo(b_, address.ok, lanes);
-  storeElements(address, view.element, value);
+  storeElements(address, view.element, value, keeps);
 }
 
 void Nest::scatter(tile::ScatterOp op, const Coords &coords, Value value) {

@@ -77,11 +77,15 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   LoopEmitter instance(lower::kernelOf(tileModule), isa, *target);
   if (failed(instance.run()))
     return {};
-  info.scratchBytes = instance.scratchBytes();
+  std::optional<Overlap> overlap = overlapInstances(lower::kernelOf(tileModule), *target, isa, instance.scratchBytes());
+  info.scratchBytes = instance.scratchBytes() * (overlap ? overlap->copies : 1);
   info.remarks = instance.remarks();
+  if (overlap)
+    info.remarks.push_back("the loops of " + std::to_string(overlap->stages) +
+                           " program instances run as one where results are large");
   if (failed(LoopEmitter(lower::kernelOf(tileModule), isa, *target).runPlan()))
     return {};
-  emitRunFunction(lower::kernelOf(tileModule), *target, isa, instance.notes());
+  emitRunFunction(lower::kernelOf(tileModule), *target, isa, instance.notes(), overlap);
   return target;
 }
 
@@ -123,10 +127,14 @@ std::unique_ptr<llvm::Module> translateToLlvm(ModuleOp module, const Isa &isa, l
     function.addFnAttr("target-features", isa.features);
     function.addFnAttr("prefer-vector-width", std::to_string(8 * isa.vectorBytes));
     function.addFnAttr(llvm::Attribute::NoUnwind);
-    if (function.getName() == "instance") {
+    bool isStep = function.getName() == overlapSymbol;
+    if (isStep || function.getName() == "instance") {
       function.setLinkage(llvm::Function::InternalLinkage);
-      function.addParamAttr(4, llvm::Attribute::NoAlias); // scratch
-      function.addFnAttr(llvm::Attribute::AlwaysInline);
+      function.addParamAttr(isStep ? 5 : 4, llvm::Attribute::NoAlias); // scratch
+      // One that is called in several places is called for a loop at a time: see Overlap.cpp.
+      function.addFnAttr(function.hasOneUse() ? llvm::Attribute::AlwaysInline : llvm::Attribute::NoInline);
+    } else if (function.getName() == holdsSymbol) {
+      function.setLinkage(llvm::Function::InternalLinkage);
     }
   }
   return llvmModule;

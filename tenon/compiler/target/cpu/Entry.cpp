@@ -15,7 +15,25 @@ using namespace mlir;
 
 namespace tenon::cpu {
 
-void emitRunFunction(func::FuncOp kernel, ModuleOp target, const Isa &isa, ArrayRef<int64_t> notes) {
+SmallVector<Value> idsOf(ImplicitLocOpBuilder &b, func::FuncOp kernel, Value number, Value extents) {
+  Type i64 = b.getI64Type();
+  SmallVector<int64_t> order;
+  kernel.walk([&](tile::GridOp grid) { order = orderOfAxes(grid); });
+  SmallVector<Value> ids(3, constantBits(b, i64, 0));
+  for (size_t i = order.size(); i-- > 1;) { // slowest first; the extent of the first one is not needed
+    Value at = b.create<LLVM::GEPOp>(LLVM::LLVMPointerType::get(b.getContext()), i64, extents,
+                                     ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(order[i])});
+    Value extent = b.create<LLVM::LoadOp>(i64, at, 8);
+    ids[order[i]] = b.create<arith::RemUIOp>(number, extent);
+    number = b.create<arith::DivUIOp>(number, extent);
+  }
+  if (!order.empty())
+    ids[order[0]] = number;
+  return ids;
+}
+
+void emitRunFunction(func::FuncOp kernel, ModuleOp target, const Isa &isa, ArrayRef<int64_t> notes,
+                     std::optional<Overlap> overlap) {
   ImplicitLocOpBuilder b(target.getLoc(), target.getContext());
   b.setInsertionPointToEnd(target.getBody());
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
@@ -24,24 +42,49 @@ void emitRunFunction(func::FuncOp kernel, ModuleOp target, const Isa &isa, Array
       b.create<func::FuncOp>(runSymbol, b.getFunctionType({pointer, i64, i64, pointer, pointer, pointer}, {}));
   Block *entry = function.addEntryBlock();
   b.setInsertionPointToEnd(entry);
-  auto extent = [&](int32_t axis) -> Value {
-    Value at = b.create<LLVM::GEPOp>(pointer, i64, entry->getArgument(3), ArrayRef<LLVM::GEPArg>{axis});
-    return b.create<LLVM::LoadOp>(i64, at, 8);
-  };
-  SmallVector<int64_t> order;
-  kernel.walk([&](tile::GridOp grid) { order = orderOfAxes(grid); });
-  SmallVector<Value> extents; // slowest first; the first one is not needed
-  for (int64_t axis : order)
-    extents.push_back(extents.empty() ? Value() : extent(axis));
-  Value one = b.create<arith::ConstantOp>(b.getI64IntegerAttr(1));
+  Value args = entry->getArgument(0), begin = entry->getArgument(1), end = entry->getArgument(2);
+  Value extents = entry->getArgument(3), scratch = entry->getArgument(4), context = entry->getArgument(5);
+  Value one = constantBits(b, i64, 1);
   TileEmitter tiles(b, target, isa.tiles);
   tiles.configure();
   for (int64_t note : notes) {
-    Value at = b.create<LLVM::GEPOp>(pointer, b.getI8Type(), entry->getArgument(4),
-                                     ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(note)});
-    b.create<LLVM::StoreOp>(b.create<arith::ConstantOp>(b.getI64IntegerAttr(0)), at, 8);
+    Value at =
+        b.create<LLVM::GEPOp>(pointer, b.getI8Type(), scratch, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(note)});
+    b.create<LLVM::StoreOp>(constantBits(b, i64, 0), at, 8);
   }
-  auto loop = b.create<scf::ForOp>(entry->getArgument(1), entry->getArgument(2), one);
+  auto oneByOne = [&] {
+    OpBuilder::InsertionGuard guard(b);
+    auto loop = b.create<scf::ForOp>(begin, end, one);
+    b.setInsertionPoint(loop.getBody()->getTerminator());
+    SmallVector<Value> arguments = {args};
+    arguments.append(idsOf(b, kernel, loop.getInductionVar(), extents));
+    arguments.append({scratch, context});
+    if (overlap)
+      arguments.push_back(constantBits(b, i64, -1));
+    b.create<func::CallOp>("instance", TypeRange{}, arguments);
+  };
+  if (overlap) {
+    auto holds = [&](Value number) -> Value {
+      SmallVector<Value> arguments = {args};
+      arguments.append(idsOf(b, kernel, number, extents));
+      return b.create<func::CallOp>(holdsSymbol, b.getI1Type(), arguments).getResult(0);
+    };
+    Value count = b.create<arith::SubIOp>(end, begin);
+    Value isLong = b.create<arith::CmpIOp>(arith::CmpIPredicate::sgt, count, constantBits(b, i64, overlap->stages));
+    Value both = b.create<arith::AndIOp>(holds(begin), holds(b.create<arith::SubIOp>(end, one)));
+    auto branch = b.create<scf::IfOp>(b.create<arith::AndIOp>(isLong, both), /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.elseBlock()->getTerminator());
+    oneByOne();
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    Value last = b.create<arith::AddIOp>(end, constantBits(b, i64, overlap->stages - 1));
+    auto loop = b.create<scf::ForOp>(begin, last, one);
+    b.setInsertionPoint(loop.getBody()->getTerminator());
+    b.create<func::CallOp>(overlapSymbol, TypeRange{},
+                           ValueRange{args, loop.getInductionVar(), begin, end, extents, scratch, context});
+  } else {
+    oneByOne();
+  }
   WalkResult streaming = target.walk([](LLVM::StoreOp store) {
     return store.getNontemporal() ? WalkResult::interrupt() : WalkResult::advance();
   });
@@ -50,19 +93,6 @@ void emitRunFunction(func::FuncOp kernel, ModuleOp target, const Isa &isa, Array
     b.create<LLVM::CallIntrinsicOp>(TypeRange{}, "llvm.x86.sse.sfence", ValueRange{});
   tiles.release();
   b.create<func::ReturnOp>();
-  b.setInsertionPoint(loop.getBody()->getTerminator());
-  Value number = loop.getInductionVar();
-  SmallVector<Value> ids(3, b.create<arith::ConstantOp>(b.getI64IntegerAttr(0)).getResult());
-  Value rest = number;
-  for (size_t i = order.size(); i-- > 1;) {
-    ids[order[i]] = b.create<arith::RemUIOp>(rest, extents[i]);
-    rest = b.create<arith::DivUIOp>(rest, extents[i]);
-  }
-  if (!order.empty())
-    ids[order[0]] = rest;
-  b.create<func::CallOp>(
-      "instance", TypeRange{},
-      ValueRange{entry->getArgument(0), ids[0], ids[1], ids[2], entry->getArgument(4), entry->getArgument(5)});
 }
 
 /// The scalar ops that the grid, the preconditions and the workspace sizes need, then stores of their values.

@@ -2,14 +2,21 @@
 #pragma once
 
 #include "tenon/compiler/target/cpu/Isa.h"
+#include "tenon/compiler/target/cpu/Overlap.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace tenon::cpu {
 
-/// Emits `tenon_run`: a range of program instances, calling `instance` for each, in the kernel's order of axes
-/// (DotKept.h). `notes`: where in scratch a word says whether something was kept; it is cleared.
-void emitRunFunction(mlir::func::FuncOp kernel, mlir::ModuleOp target, const Isa &isa, llvm::ArrayRef<int64_t> notes);
+/// The place in the grid, by axis, of the program instance with this number in the kernel's order of axes (DotKept.h).
+llvm::SmallVector<mlir::Value> idsOf(mlir::ImplicitLocOpBuilder &b, mlir::func::FuncOp kernel, mlir::Value number,
+                                     mlir::Value extents);
+
+/// Emits `tenon_run`: a range of program instances, calling `instance` for each, or `overlapped` for some at a time.
+/// `notes`: where in scratch a word says whether something was kept; it is cleared.
+void emitRunFunction(mlir::func::FuncOp kernel, mlir::ModuleOp target, const Isa &isa, llvm::ArrayRef<int64_t> notes,
+                     std::optional<Overlap> overlap);
 
 } // namespace tenon::cpu

@@ -95,11 +95,64 @@ void LoopEmitter::addRoot(ArrayRef<int64_t> shape, int reduceDim, bool scalarOnl
   pending_->roots.push_back(std::move(root));
 }
 
+/// Whether an element of a tile is made of memory.
+static bool readsMemory(Value tile) {
+  SmallVector<Value> work = {tile};
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || !seen.insert(op).second)
+      continue;
+    if (llvm::isa<tile::LoadOp, tile::GatherOp>(op))
+      return true;
+    work.append(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
+/// Whether the group's loops wait for memory, and all that becomes of a tile becomes of it in the group's roots,
+/// element by element. What writes numbers of 16 bits waits for its own computing, which then wants all registers for
+/// itself.
+bool LoopEmitter::isOnlyFor(const NestGroup &group, Value tile) {
+  constexpr unsigned leastBytes = 4;
+  bool waits = llvm::all_of(group.roots, [](const NestRoot &root) {
+    auto store = llvm::dyn_cast_if_present<tile::StoreOp>(root.op);
+    return store && byteSize(memoryType(store.getView().getType().getElementType())) >= leastBytes;
+  });
+  if (!waits || group.reduceDim >= 0 || group.scalarOnly)
+    return false;
+  if (readsMemory(tile.getDefiningOp<tile::RandomBitsOp>().getCounter())) // which the roots may write meanwhile
+    return false;
+  SmallVector<Value> work = {tile};
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!work.empty())
+    for (Operation *user : work.pop_back_val().getUsers()) {
+      if (llvm::any_of(group.roots, [&](const NestRoot &root) { return root.op == user; }))
+        continue;
+      if (!isPulled(user) || !isElementwise(user) || placement_.needsBuffer(user->getResult(0)))
+        return false;
+      if (seen.insert(user).second)
+        work.push_back(user->getResult(0));
+    }
+  return true;
+}
+
 void LoopEmitter::flush() {
-  if (!pending_)
-    return;
-  NestGroup group = std::move(*pending_);
+  std::optional<NestGroup> next = std::move(pending_);
   pending_.reset();
+  for (NestRoot &root : std::exchange(undrawn_, {})) {
+    auto draw = root.value.getDefiningOp<tile::RandomBitsOp>();
+    ArrayRef<int64_t> shape = draw.getType().getShape();
+    if (next && ArrayRef(next->shape) == shape && isOnlyFor(*next, root.value) && Nest::drawsInLumps(isa_, draw)) {
+      next->drawn.push_back(std::move(root));
+      continue;
+    }
+    pending_ = NestGroup{SmallVector<int64_t>(shape), -1, false, {std::move(root)}};
+    flush();
+  }
+  if (!next)
+    return;
+  NestGroup group = std::move(*next);
   SmallVector<std::pair<Value, Buffer>> inMaking; // no buffer to read from yet
   for (const NestRoot &root : group.roots)
     if (computes(root) && buffers_.contains(root.value))

@@ -51,7 +51,7 @@ Isa presetIsa(const std::string &name) {
       for (const char *feature : tileFeatures)
         isa.features += std::string(",+") + feature;
       isa.tiles = TileUnit::hardware;
-      isa.bringsRows = isa.streamsPages = true;
+      isa.bringsRows = true;
     }
     isa.vectorBytes = 64;
     isa.registers = 32;
@@ -67,7 +67,7 @@ Isa presetIsa(const std::string &name) {
     isa = presetIsa("avx512");
     isa.name = name;
     isa.tiles = TileUnit::emulated;
-    isa.bringsRows = isa.streamsPages = true;
+    isa.bringsRows = true;
   } else if (name == "scalar") {
     isa.vectorBytes = 4;
   } else {
@@ -93,7 +93,7 @@ Isa selectIsa(const std::string &limit) {
     Isa isa = selectIsa(avx512 ? "avx512-dot" : best);
     isa.name = limit;
     isa.tiles = TileUnit::emulated;
-    isa.bringsRows = isa.streamsPages = true;
+    isa.bringsRows = true;
     return isa;
   }
   std::string name = limit == "native" ? best : limit;
@@ -118,7 +118,7 @@ Isa selectIsa(const std::string &limit) {
       isa.features += (isa.features.empty() ? "" : ",") + feature;
     isa.cpu = llvm::sys::getHostCPUName().str();
     // Measured on an Emerald Rapids, where kernels of one loop gained up to a quarter; on a Zen 4 they lost a tenth.
-    isa.bringsRows = isa.streamsPages = hasAll(features, {tileFeatures[0]});
+    isa.bringsRows = hasAll(features, {tileFeatures[0]});
     isa.dotsBf16 = features.lookup("avx512bf16");
     isa.dotsBytes = features.lookup("avx512vnni");
     isa.tiles = tiles ? TileUnit::hardware : TileUnit::none;

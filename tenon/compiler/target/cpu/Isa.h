@@ -20,9 +20,9 @@ struct Isa {
   bool masksWords = false;      ///< masked loads and stores of 32- and 64-bit elements
   bool dotsBf16 = false;        ///< vdpbf16ps on 512 bits
   bool dotsBytes = false;       ///< vpdpbusd on 512 bits
-  bool bringsRows =
-      false; ///< its own prefetching is too short: loops and dots bring in what is next (Prefetch, DotAhead, DotThin)
-  bool streamsPages = false; ///< stores past the cache go to several pages at once (Streaming.cpp)
+  /// Its own prefetching is too short, as it ends with a page: loops and dots bring in what is next (Prefetch,
+  /// DotAhead, DotThin), and go over several pages at once (Streaming, Overlap).
+  bool bringsRows = false;
   TileUnit tiles = TileUnit::none;
 };
 

@@ -3,6 +3,7 @@
 
 #include "tenon/base/Error.h"
 #include "tenon/base/TileText.h"
+#include "tenon/compiler/target/cpu/Isa.h"
 #include "tenon/compiler/target/cpu/TileEmulation.h"
 
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <sstream>
+#include <thread>
 
 #include <unistd.h>
 
@@ -117,17 +119,23 @@ void *LinkedObject::address(const char *name) const {
 
 namespace {
 
-/// From where on a result is better written past the cache: half of the last-level cache, since what it is made from passes
-/// through there as well; no more than 32 MiB of a cache that others share.
+/// From where on a result is better written past the cache. Whoever reads it next then has it from memory, but its
+/// lines need not be read before they are written. Half of the last-level cache, since what it is made from passes
+/// through there as well; no more than 32 MiB of a cache that others share. Where that cache is nearly as far away as
+/// memory (Isa::bringsRows), three quarters of an L2 for each processor (threads of one core count as two): where a
+/// kernel and the one that reads its result took as long either way, on two processors and on 16 (docs/cpu-learned.md).
 int64_t findStreamingBytes() {
   constexpr int64_t mebibyte = int64_t(1) << 20;
-  int64_t cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return cache > 0 ? std::clamp(cache / 2, 4 * mebibyte, 32 * mebibyte) : 16 * mebibyte;
+  int64_t last = ::sysconf(_SC_LEVEL3_CACHE_SIZE), second = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+  int64_t bytes = last > 0 ? std::clamp(last / 2, 4 * mebibyte, 32 * mebibyte) : 16 * mebibyte;
+  if (second <= 0 || !selectIsa("native").bringsRows)
+    return bytes;
+  return std::min<int64_t>(bytes, second / 4 * 3 * std::max(std::thread::hardware_concurrency(), 2u));
 }
-int64_t streamingBytes = findStreamingBytes();
 
 std::span<const ExternalSymbol> kernelSymbols() {
   static const std::vector<ExternalSymbol> all = [] {
+    static int64_t streamingBytes = findStreamingBytes();
     std::vector<ExternalSymbol> symbols = {{"tenon_streaming_bytes", &streamingBytes},
                                            {"tenon_assert_failed", reinterpret_cast<void *>(&assertFailed)},
                                            {"tenon_print", reinterpret_cast<void *>(&print)}};

@@ -310,12 +310,13 @@ LogicalResult LoopEmitter::emitOp(Operation &op) {
             Buffer buffer = other->hasAttr(operandAttr)
                                 ? allocate(shapeOf(value), elementOf(value), operandPadding / byteSize(elementOf(value)))
                                 : bufferFor(value);
-            bool isAlone = llvm::isa<tile::RandomBitsOp>(other); // see Placement: not in a loop with others
-            if (isAlone)
-              flush();
-            materialize(value, buffer);
-            if (isAlone)
-              flush();
+            if (llvm::isa<tile::RandomBitsOp>(other)) { // see Placement: not in a loop with others
+              if (pending_)
+                flush();
+              undrawn_.push_back({nullptr, value, buffer});
+            } else {
+              materialize(value, buffer);
+            }
             buffers_[value] = buffer;
           } else if (reshape && !isUnitReshape(reshape)) {
             flush(); // the operand's buffer must be complete before it is seen in another shape

@@ -54,6 +54,8 @@ struct NestGroup {
   int reduceDim = -1;
   bool scalarOnly = false;
   llvm::SmallVector<NestRoot> roots;
+  /// Random numbers that nothing but the roots uses: drawn inside of the nest's loops, a lump at a time (Random.cpp).
+  llvm::SmallVector<NestRoot> drawn = {};
 };
 
 class LoopEmitter {
@@ -74,6 +76,7 @@ public:
   //--- For the nests ---
   mlir::ImplicitLocOpBuilder &builder() { return b_; }
   const Isa &isa() const { return isa_; }
+  mlir::func::FuncOp kernel() { return kernel_; }
   mlir::Value scalar(mlir::Value tileScalar);
   const ViewParts &view(mlir::Value view) { return views_.find(view)->second; }
   /// Null before the program has come to it.
@@ -121,6 +124,7 @@ private:
   void addRoot(llvm::ArrayRef<int64_t> shape, int reduceDim, bool scalarOnly, NestRoot root);
   bool canJoin(llvm::ArrayRef<int64_t> shape, int reduceDim, bool scalarOnly, const NestRoot &root);
   void flush();
+  bool isOnlyFor(const NestGroup &group, mlir::Value tile);
 
   /// Computes a tile into its buffer at this place in the program (joining the nest in the making).
   void materialize(mlir::Value tile, const Buffer &buffer);
@@ -148,6 +152,7 @@ private:
   llvm::DenseSet<mlir::Value>
       unwritten_; ///< carried sums of a dot that are zero in the first iteration: it reads nothing
   std::optional<NestGroup> pending_;
+  llvm::SmallVector<NestRoot> undrawn_; ///< random numbers that wait for whoever uses them
   Prefetch prefetch_;
   std::vector<std::string> remarks_;
   int64_t usedScratch_ = 64, peakScratch_ = 64; ///< the first 64 bytes take accesses that are switched off

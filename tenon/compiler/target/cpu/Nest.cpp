@@ -58,14 +58,15 @@ void Nest::emit() {
   if (vectorDim_ >= 0 && vectorDim_ != group_.reduceDim)
     loopDims_.push_back(vectorDim_);
 
-  // Four numbers come out of one evaluation of the generator, or eight: twice the lanes, or four times, make two chains
-  // that overlap.
   auto draws = group_.roots.size() == 1 && !group_.roots[0].op
                    ? group_.roots[0].value.getDefiningOp<tile::RandomBitsOp>()
                    : tile::RandomBitsOp();
-  bool inBlocks = draws && vectorDim_ >= 0 && countsUp(draws.getCounter(), vectorDim_);
-  int64_t registers = inBlocks ? draws.getSharers() / 2 : reducesLongRows() ? 2 : 1;
-  vectorLanes_ = preferredLanes(e_.isa()) * registers;
+  vectorLanes_ = preferredLanes(e_.isa()) * (reducesLongRows() ? 2 : 1);
+  if (int64_t lanes = draws ? lanesOfDraw(e_.isa(), draws, vectorDim_) : 0)
+    vectorLanes_ = lanes;
+  for (const NestRoot &root : group_.drawn)
+    drawnLanes_ =
+        std::max(drawnLanes_, lanesOfDraw(e_.isa(), root.value.getDefiningOp<tile::RandomBitsOp>(), vectorDim_));
   paired_ = pairsLanes();
   e_.prefetch().beginNest(b_.getInsertionBlock(), group_.shape, vectorDim_, vectorLanes_);
   findLiveRows();
@@ -143,22 +144,45 @@ void Nest::emitDims(size_t position, Coords coords) {
     emitDims(position + 1, coords);
     lanes_ = outerLanes;
   };
-  int64_t part = vectorized ? whole / streamedParts(whole, step) : whole;
-  if (whole == step) {
-    inner(e_.index(0), step);
-  } else {
-    loop(0, live_[dim] ? live_[dim] : e_.index(part), step, {}, [&](Value counter, ValueRange) -> SmallVector<Value> {
-      if (part == whole)
-        inner(counter, step);
-      else
-        loop(0, e_.index(whole), part, {}, [&](Value start, ValueRange) -> SmallVector<Value> {
-          Value place = b_.create<arith::AddIOp>(start, counter);
-          depths_[place] = levels_.size() - 1;
-          inner(place, step);
-          return {};
-        });
+  bool draws = vectorized && drawnLanes_;
+  int64_t parts = vectorized && streaming_ ? partsOfRow(whole, draws ? drawnLanes_ : step) : 1, part = whole / parts;
+  auto over = [&](Value end, int64_t by, llvm::function_ref<void(Value)> each) {
+    loop(0, end, by, {}, [&](Value counter, ValueRange) -> SmallVector<Value> {
+      each(counter);
       return {};
     });
+  };
+  auto sum = [&](Value x, Value y) {
+    Value place = b_.create<arith::AddIOp>(x, y);
+    depths_[place] = levels_.size() - 1;
+    return place;
+  };
+  // What is `counter` elements after the begin of each part.
+  auto inParts = [&](Value counter, llvm::function_ref<void(Value)> each) {
+    if (part == whole)
+      each(counter);
+    else
+      over(e_.index(whole), part, [&](Value start) { each(sum(start, counter)); });
+  };
+  if (draws) {
+    constexpr int64_t mostDrawn = 512; // of all parts, before they are used
+    int64_t lump = drawnLanes_;
+    while (2 * lump * parts <= mostDrawn && part % (2 * lump) == 0)
+      lump *= 2;
+    over(e_.index(part), lump, [&](Value begin) {
+      over(e_.index(lump), drawnLanes_,
+           [&](Value counter) { inParts(sum(begin, counter), [&](Value place) { drawNumbers(coords, place); }); });
+      over(e_.index(lump), step,
+           [&](Value counter) { inParts(sum(begin, counter), [&](Value place) { inner(place, step); }); });
+    });
+  } else if (whole == step) {
+    inner(e_.index(0), step);
+  } else {
+    loopOverParts(0, live_[dim] ? live_[dim] : e_.index(part), whole, parts, step, {},
+                  [&](Value place, ValueRange) -> SmallVector<Value> {
+                    inner(place, step);
+                    return {};
+                  });
   }
   forPieces(dim, inner);
 }
@@ -345,9 +369,11 @@ void Nest::emitReduction(int dim, Coords coords) {
     for (size_t at : extremes)
       llvm::append_range(inits, orderedLanes(inits[at]));
     size_t count = total.size();
-    total = loop(first, e_.index(whole), step, inits, [&](Value counter, ValueRange carried) {
-      return combineOrdered(SmallVector<Value>(carried), step_(counter), extremes);
-    });
+    int64_t parts = vectorized && first == 0 ? partsOfRow(whole, step) : 1;
+    total = loopOverParts(first, e_.index(whole / parts), whole, parts, step, inits,
+                          [&](Value counter, ValueRange carried) {
+                            return combineOrdered(SmallVector<Value>(carried), step_(counter), extremes);
+                          });
     ordered.append(total.begin() + count, total.end());
     total.truncate(count);
   }

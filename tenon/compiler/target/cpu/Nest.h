@@ -32,6 +32,8 @@ public:
   /// At the insertion point: `lanes` elements of a tile of what lies in scratch.
   mlir::Value emitVector(mlir::Value tile, const Coords &coords, unsigned lanes);
   void emitScan(tile::ScanOp op, llvm::ArrayRef<Buffer> results);
+  /// Whether rows of random numbers are whole lumps, of as many as are drawn at once.
+  static bool drawsInLumps(const Isa &isa, tile::RandomBitsOp op);
 
 private:
   struct Level {
@@ -49,6 +51,11 @@ private:
   /// What whole steps leave of a dimension: calls `body` with the place and the lanes of each piece.
   void forPieces(int dim, llvm::function_ref<void(mlir::Value, unsigned)> body);
   void emitReduction(int dim, Coords coords);
+  /// A loop over the first `whole` elements of a row, in `parts` parts at once, in turns: calls `body` with the place.
+  llvm::SmallVector<mlir::Value>
+  loopOverParts(int64_t begin, mlir::Value end, int64_t whole, int64_t parts, int64_t step,
+                llvm::ArrayRef<mlir::Value> inits,
+                llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
   /// Opens a loop, calls `body` with its counter, closes it. Carries `inits`.
   llvm::SmallVector<mlir::Value>
   loop(int64_t begin, mlir::Value end, int64_t step, llvm::ArrayRef<mlir::Value> inits,
@@ -99,7 +106,8 @@ private:
   Address windowAddress(const ViewParts &view, mlir::OperandRange offsets, const Coords &coords);
   Address indexedAddress(const ViewParts &view, mlir::OperandRange indices, mlir::Value mask, const Coords &coords);
   mlir::Value loadElements(const Address &address, mlir::Type element, mlir::Value padding);
-  void storeElements(const Address &address, mlir::Type element, mlir::Value value);
+  void storeElements(const Address &address, mlir::Type element, mlir::Value value, mlir::Value keeps = {});
+  mlir::Value orZero(mlir::Value raw, mlir::Value keeps);
   unsigned lanesIn(const Coords &coords) const;
   mlir::Value laneIota(mlir::Type element);
 
@@ -109,7 +117,7 @@ private:
   // Streaming.cpp
   bool storesWholeVectors(tile::StoreOp op, unsigned lanes);
   mlir::Value streams();
-  int64_t streamedParts(int64_t extent, int64_t step);
+  int64_t partsOfRow(int64_t extent, int64_t step);
   // Quotients.cpp
   mlir::Value byReciprocal(mlir::arith::DivFOp op, mlir::Value dividend, mlir::Value divisor);
   mlir::Value relaxedByReciprocal(mlir::Value dividend, mlir::Value divisor);
@@ -128,7 +136,8 @@ private:
   mlir::Value roundOperand(mlir::Value value);
   // Random.cpp
   mlir::Value randomBits(tile::RandomBitsOp op, const Coords &coords);
-  bool countsUp(mlir::Value counter, int dim);
+  static int64_t lanesOfDraw(const Isa &isa, tile::RandomBitsOp op, int dim);
+  void drawNumbers(Coords coords, mlir::Value place);
 
   LoopEmitter &e_;
   mlir::ImplicitLocOpBuilder &b_;
@@ -136,6 +145,7 @@ private:
   bool checked_ = false, streaming_ = false;
   bool paired_ = false;      ///< vectors of 32 lanes, or a multiple, have them in pairs (PairLanes.cpp)
   unsigned vectorLanes_ = 0; ///< of a whole step along vectorDim_
+  int64_t drawnLanes_ = 0;   ///< random numbers that are drawn at once, inside of the loops; 0: none are
   unsigned lanes_ = 0; ///< of the body being emitted; 0: scalar code
   llvm::DenseSet<mlir::Value> holding_; ///< the masks of masksHold()
   int vectorDim_ = -1;

@@ -47,12 +47,28 @@ bool isAtLeast(Value bound, Value x) {
   return false;
 }
 
+bool isMagnitude(Value x) { return behindCopies(x).getDefiningOp<math::AbsFOp>() != nullptr; }
+
+/// x less what is at least x, -|x|, |x| times a negative number; or NaN.
+bool isNonPositive(Value value) {
+  if (auto difference = value.getDefiningOp<arith::SubFOp>())
+    return isAtLeast(difference.getRhs(), difference.getLhs());
+  if (auto negated = value.getDefiningOp<arith::NegFOp>())
+    return isMagnitude(negated.getOperand());
+  llvm::APFloat factor(0.0);
+  auto product = value.getDefiningOp<arith::MulFOp>();
+  auto isNegative = [&](Value x) {
+    return matchPattern(behindCopies(x), m_ConstantFloat(&factor)) && factor.isNegative();
+  };
+  return product && ((isMagnitude(product.getLhs()) && isNegative(product.getRhs())) ||
+                     (isMagnitude(product.getRhs()) && isNegative(product.getLhs())));
+}
+
 } // namespace
 
 void markNonPositive(func::FuncOp kernel) {
   kernel.walk([](math::ExpOp op) {
-    auto difference = op.getOperand().getDefiningOp<arith::SubFOp>();
-    if (difference && isAtLeast(difference.getRhs(), difference.getLhs()))
+    if (isNonPositive(op.getOperand()))
       op->setAttr(tile::nonPositiveAttr, UnitAttr::get(op->getContext()));
   });
 }

@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -104,6 +105,33 @@ bool PairedTiles::takes(tile::StoreOp store, int dim) const {
          unitStride(store.getView()) == dim && getElementTypeOrSelf(cast.getValue().getType()).isF32();
 }
 
+/// Whether what differs from lane to lane is kept, in order.
+bool PairedTiles::isInOrder(Value tile) const {
+  Operation *op = tile.getDefiningOp();
+  if (!op)
+    return false;
+  if (!isPulled(op) || isKept(tile))
+    return !contains(tile);
+  if (auto constant = llvm::dyn_cast<arith::ConstantOp>(op))
+    return llvm::isa<SplatElementsAttr>(constant.getValue());
+  return (llvm::isa<tile::SplatOp, tile::BroadcastOp>(op) || isElementwise(op)) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) { return !isTile(operand) || isInOrder(operand); });
+}
+
+std::optional<PairedTiles::Choice> PairedTiles::lastChoice(tile::StoreOp store, int dim) const {
+  if (!takes(store, dim))
+    return std::nullopt;
+  Value rounded = store.getValue().getDefiningOp<tile::CastOp>().getValue();
+  auto select = rounded.getDefiningOp<arith::SelectOp>();
+  if (!select || isKept(rounded) || !isTile(select.getCondition()) || !isInOrder(select.getCondition()))
+    return std::nullopt;
+  bool isZeroWhereTrue = matchPattern(select.getTrueValue(), m_PosZeroFloat());
+  if (!isZeroWhereTrue && !matchPattern(select.getFalseValue(), m_PosZeroFloat()))
+    return std::nullopt;
+  return Choice{select.getCondition(), isZeroWhereTrue ? select.getFalseValue() : select.getTrueValue(),
+                isZeroWhereTrue};
+}
+
 bool PairedTiles::allows(Loop &loop, Operation *op, Value computed) const {
   bool isAllowed = loop.dim >= 0;
   if (computed) {
@@ -120,6 +148,9 @@ bool PairedTiles::allows(Loop &loop, Operation *op, Value computed) const {
     isAllowed &= takes(store, loop.dim);
   else
     isAllowed = false;
+  if (auto store = llvm::dyn_cast<tile::StoreOp>(op))
+    if (auto choice = lastChoice(store, loop.dim))
+      return comes(loop, choice->number, loop.dim, /*inPlace=*/true) && isAllowed;
   for (Value operand : op->getOperands()) // all of them: what they touch counts even if one does not come in pairs
     if (isTile(operand))
       isAllowed &= comes(loop, operand, loop.dim, /*inPlace=*/true);

@@ -5,6 +5,7 @@
 #include "tenon/compiler/target/cpu/Placement.h"
 
 #include <map>
+#include <optional>
 
 namespace tenon::cpu {
 
@@ -42,7 +43,17 @@ public:
   /// Whether a store, with lanes along `dim`, rounds f32 to bf16 by the instruction for two registers (PackBf16.cpp).
   bool takes(tile::StoreOp store, int dim) const;
 
+  /// A number or 0, by a condition of which everything that is not one for all lanes is kept in order (random numbers):
+  /// the last thing before such a store. Made of what the store writes, in the order of memory, it leaves the numbers
+  /// free to come in pairs, and is one operation for both registers.
+  struct Choice {
+    mlir::Value condition, number;
+    bool isZeroWhereTrue;
+  };
+  std::optional<Choice> lastChoice(tile::StoreOp store, int dim) const;
+
 private:
+  bool isInOrder(mlir::Value tile) const;
   bool comes(Loop &loop, mlir::Value tile, int dim, bool inPlace) const;
   bool comesFrom(Loop &loop, mlir::Operation *op, int dim, bool inPlace) const;
   bool isKept(mlir::Value tile) const;

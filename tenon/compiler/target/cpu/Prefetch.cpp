@@ -18,9 +18,11 @@
 // next window follows at once; there it depends on the processor whether its own prefetching, which ends with a page of
 // 4 KiB, is enough. Nothing happens if the guess is wrong, or points past the end: a prefetch never faults.
 //
-// There, a loop whose stores go through the cache also asks for the lines that it will write, with the intent to write
-// them. They come from memory as what is read does, and the processor asks for them only when a store is about to leave
-// the core: too few are on their way at a time.
+// There, lines that will be written through the cache are asked for as well, with the intent to write them. They come
+// from memory as what is read does, and the processor asks for them only when a store is about to leave the core: too
+// few are on their way at a time. The loop before the one that stores asks for them where it has its own operands from
+// the cache (the exponentials of a softmax), since memory would rest there; else the loop that stores does, a little
+// ahead.
 #include "tenon/compiler/target/cpu/Prefetch.h"
 
 #include "tenon/compiler/target/cpu/DotKept.h"
@@ -65,7 +67,8 @@ namespace {
 
 constexpr int64_t leastBytes = 1 << 10, mostBytes = 256 << 10; ///< of a window
 constexpr int64_t pageBytes = 4096, linesOfPage = 8;           ///< what is brought in of a page where not all is
-constexpr int64_t partsOfRow = 8; ///< one of which the first loop brings in where a later one stores
+constexpr int64_t mostWrittenBytes = 16 << 10; ///< of a tile that the loop before asks for: a third of L1
+constexpr int64_t partsOfRow = 8;              ///< one of which the first loop brings in where a later one stores
 
 /// The dimension in which the next window lies, if its offset has at least that pace; -1: none.
 int movingDim(tile::LoadOp load, unsigned least = 1) {
@@ -213,32 +216,69 @@ void Prefetch::setInsertionPoint(ImplicitLocOpBuilder &b, const Loop &loop, int 
     b.setInsertionPointToStart(loop.body);
 }
 
-/// Half a page ahead is enough, in the same row or in one further on: L1, which lines to be written come to, is small.
-void Prefetch::emitWrites(ImplicitLocOpBuilder &b, const Nest &nest) {
+/// Whether the nest with that number is to ask for the lines that the next one writes.
+bool Prefetch::mayBringInFor(ArrayRef<Nest> nests, size_t number, const Window &written) {
+  const Nest &nest = nests[number], &next = nests[number + 1];
+  int64_t bytes = written.elementBytes;
+  for (int64_t size : next.shape)
+    bytes *= size;
+  // What it reads was read before: it does not wait for memory itself.
+  auto wasRead = [&](const Window &window) {
+    return llvm::any_of(nests.take_front(number), [&](const Nest &earlier) {
+      return llvm::any_of(earlier.windows, [&](const Window &other) { return other.load == window.load; });
+    });
+  };
+  return number > 0 && nest.shape == next.shape && nest.vectorDim == next.vectorDim && bytes <= mostWrittenBytes &&
+         nest.step * written.elementBytes % lineBytes == 0 && nest.written.empty() && isKnownIn(written, nest) &&
+         llvm::all_of(nest.windows, wasRead);
+}
+
+/// Computes `value`, which only needs what the block has from its begin, in front of `place`.
+static void hoist(Value value, Operation *place) {
+  Operation *made = value.getDefiningOp();
+  if (!made || made->getBlock() != place->getBlock() || made->isBeforeInBlock(place))
+    return;
+  for (Value operand : made->getOperands())
+    hoist(operand, place);
+  made->moveBefore(place);
+}
+
+void Prefetch::emitWrites(ImplicitLocOpBuilder &b, ArrayRef<Nest> nests, size_t number) {
+  // Half a page ahead is enough, in the same row or in one further on: L1, which lines to be written come to, is small.
   constexpr int64_t bytesAhead = pageBytes / 2;
+  const Nest &nest = nests[number];
   for (const Window &window : nest.written) {
     ArrayRef<int64_t> shape = nest.shape;
     int64_t rowBytes = shape[nest.vectorDim] * window.elementBytes;
     if (nest.step * window.elementBytes % lineBytes != 0 || window.unitStride != nest.vectorDim)
       continue;
+    bool isEarly = number > 0 && mayBringInFor(nests, number - 1, window);
+    const Nest &asking = isEarly ? nests[number - 1] : nest;
     Share share{bytesAhead, rowBytes, /*onlyHeads=*/false, {-1, 0}, /*isWrite=*/true};
-    if (int rows = rowsOf(shape, nest.vectorDim); rows >= 0 && rowBytes < bytesAhead)
+    if (isEarly)
+      share.first = 0;
+    else if (int rows = rowsOf(shape, nest.vectorDim); rows >= 0 && rowBytes < bytesAhead)
       share = {0, rowBytes, /*onlyHeads=*/false, {rows, rowsTo(bytesAhead, rowBytes)}, /*isWrite=*/true};
-    for (const Loop &loop : nest.loops) {
+    for (const Loop &loop : asking.loops) {
       if (loop.streaming)
         continue;
       setInsertionPoint(b, loop, nest.vectorDim);
       b.setLoc(window.load->getLoc());
-      prefetch(b, window, loop.coords, nest.vectorDim, shape[nest.vectorDim], nest.step, share);
+      if (isEarly) {
+        Value isLarge = window.isLarge;
+        hoist(isLarge, isLarge.getParentBlock()->findAncestorOpInBlock(*loop.body->getParentOp()));
+        auto large = b.create<scf::IfOp>(isLarge, /*withElseRegion=*/true);
+        b.setInsertionPointToStart(large.elseBlock());
+      }
+      prefetch(b, window, loop.coords, nest.vectorDim, shape[nest.vectorDim], asking.step, share);
     }
   }
 }
 
 void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
   for (const auto &[block, nests] : nests_) {
-    for (const Nest &nest : nests)
-      if (always)
-        emitWrites(b, nest);
+    for (size_t number = 0; always && number < nests.size(); ++number)
+      emitWrites(b, nests, number);
     llvm::SmallPtrSet<Operation *, 8> seen;
     size_t turn = 0; // windows begin with different loops
     bool onlyHeads = isShared(nests);

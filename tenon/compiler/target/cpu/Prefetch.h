@@ -28,6 +28,7 @@ public:
     llvm::SmallVector<mlir::Value> offsets, strides; ///< index
     int unitStride = -1;
     int64_t elementBytes = 0;
+    mlir::Value isLarge; ///< of what is stored to: whether it goes past the cache
 
     tile::LoadOp op() const { return llvm::cast<tile::LoadOp>(load); }
     mlir::RankedTensorType type() const { return op().getType(); }
@@ -61,7 +62,8 @@ private:
   static bool storesSomething(const Nest *nest);
   static bool isKnownIn(const Window &window, const Nest &nest);
   static void setInsertionPoint(mlir::ImplicitLocOpBuilder &b, const Loop &loop, int vectorDim);
-  static void emitWrites(mlir::ImplicitLocOpBuilder &b, const Nest &nest);
+  static bool mayBringInFor(llvm::ArrayRef<Nest> nests, size_t number, const Window &written);
+  static void emitWrites(mlir::ImplicitLocOpBuilder &b, llvm::ArrayRef<Nest> nests, size_t number);
 
   mlir::Block *current_ = nullptr;
   llvm::MapVector<mlir::Block *, std::vector<Nest>> nests_; ///< in the order of the program

@@ -7,7 +7,15 @@
 //     counters   8  9 10 11 | 12 13 14 15         blocks 2 3
 //     words      a0 b0 c0 d0  a1 b1 c1 d1         of philox(seed, {2, 3}) = a, b, c, d
 //
-// Elements of 16 bits are the halves of the words as they lie there: twice as many of them.
+// Elements of 16 bits are the halves of the words as they lie there: twice as many of them. Otherwise twice as many are
+// evaluated, from a multiple of 4 on, and read again from where they begin.
+//
+// The generator is one long chain, so numbers are drawn in a loop of their own, in which several overlap. Where nothing
+// but a nest that waits for memory uses them (Grouping.cpp) it draws them itself, some hundred at a time: what it
+// stores is on its way meanwhile.
+//
+//     for j = 0 to 4096 step 512 { for k = 0 to 512 step 128 { draw j + k ... }; for k = 0 to 512 step 32 { y[j + k] =
+//     ... } }
 //
 // A word lies in the lower half of 64 bits, and what is above it does not matter: a round is then two multiplications,
 // two exchanges and two exclusive ors of three, and nothing has to be taken apart. What is the same in all lanes stays
@@ -45,14 +53,27 @@ Value swapHalves(Builder &b, Value value) {
   return b.create<LLVM::BitcastOp>(value.getType(), b.create<LLVM::ShuffleVectorOp>(words, words, swapped));
 }
 
+/// The key of a round, a word in the lower half of 64 bits: it grows from round to round.
+Value keyOf(Builder &b, Value seed, int which, int round) {
+  constexpr uint32_t steps[] = {0x9E3779B9, 0xBB67AE85};
+  Value word = which ? swapHalves(b, seed) : seed;
+  return b.create<arith::AddIOp>(word, constantBits(b, b.getI64Type(), int64_t(uint64_t(steps[which]) * round)));
+}
+
+Value addressOfKey(Builder &b, Value keys, int which, int round) {
+  return b.create<LLVM::GEPOp>(LLVM::LLVMPointerType::get(b.getContext()), b.getI64Type(), keys,
+                               ArrayRef<LLVM::GEPArg>{2 * round + which});
+}
+
 /// What a tile.random_bits asks for.
 struct Draw {
   Value seed;
+  Value keys; ///< in memory, two for each round; null: they are made where they are used
   int rounds;
   unsigned sharers; ///< elements of one evaluation
 
   explicit Draw(tile::RandomBitsOp op, Value seed)
-      : seed(seed), rounds(static_cast<int>(op.getRounds())), sharers(static_cast<unsigned>(op.getSharers())) {}
+      : seed(seed), keys(), rounds(static_cast<int>(op.getRounds())), sharers(static_cast<unsigned>(op.getSharers())) {}
   unsigned bits() const { return 128 / sharers; }
   int64_t shift() const { return llvm::Log2_32(sharers); } ///< from a counter to its block
 };
@@ -75,16 +96,18 @@ std::array<Value, 4> philox(Builder &b, const Draw &draw, Value block, Value upp
     return b.create<arith::MulIOp>(b.create<arith::AndIOp>(word, constantBits(b, type, 0xffffffff)),
                                    constantBits(b, type, factor));
   };
-  auto key = [&](Value word, uint32_t step, int round) -> Value {
-    return b.create<arith::AddIOp>(word, constantBits(b, i64, static_cast<int64_t>(uint64_t(step) * round)));
+  constexpr int roundsOfNumbers = 2; // what is the same in all lanes is computed with them
+  auto key = [&](int which, int round) -> Value {
+    if (!draw.keys || round < roundsOfNumbers)
+      return keyOf(b, draw.seed, which, round);
+    return b.create<LLVM::LoadOp>(i64, addressOfKey(b, draw.keys, which, round), 8);
   };
-  Value key0 = draw.seed, key1 = swapHalves(b, draw.seed);
   Value zero = constantBits(b, i64, 0);
   std::array<Value, 4> c = {block, upper, zero, zero};
   for (int round = 0; round < draw.rounds; ++round) {
     Value product0 = times(c[0], 0xD2511F53), product1 = times(c[2], 0xCD9E8D57);
-    c = {exclusiveOr({high(product1), c[1], key(key0, 0x9E3779B9, round)}), product1,
-         exclusiveOr({high(product0), c[3], key(key1, 0xBB67AE85, round)}), product0};
+    c = {exclusiveOr({high(product1), c[1], key(0, round)}), product1,
+         exclusiveOr({high(product0), c[3], key(1, round)}), product0};
   }
   for (Value &word : c)
     word = splatTo(b, word, lanes);
@@ -115,12 +138,6 @@ Value constantVector(Builder &b, ArrayRef<int64_t> values) {
   return b.create<arith::ConstantOp>(DenseElementsAttr::get(type, values));
 }
 
-Value plusIota(Builder &b, Value first, unsigned lanes) {
-  SmallVector<int64_t> values(lanes);
-  std::iota(values.begin(), values.end(), 0);
-  return b.create<arith::AddIOp>(splatTo(b, first, lanes), constantVector(b, values));
-}
-
 /// Whether `lanes` counters from `first` on are whole blocks whose numbers have one upper half.
 Value areWholeBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes) {
   auto constant = [&](int64_t value) { return constantBits(b, b.getI64Type(), value); };
@@ -139,7 +156,9 @@ Value areWholeBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes) 
 ///     blocks    0    4    1    5   ...
 ///     pairs     ab0  ab4  ab1  ab5 ...,  cd0 cd4 cd1 cd5 ...
 ///     even      ab0  cd0  ab1  cd1 ...       odd   ab4 cd4 ab5 cd5 ...
-Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes, unsigned registerBytes) {
+///
+/// `haveOneUpper`: see areWholeBlocks; otherwise they need but begin with a block.
+Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes, unsigned registerBytes, bool haveOneUpper) {
   Value block = b.create<arith::ShRUIOp>(first, constantBits(b, b.getI64Type(), draw.shift()));
   unsigned blocks = lanes / draw.sharers, group = std::clamp(registerBytes / 8, 1u, blocks);
   SmallVector<int64_t> order;
@@ -152,8 +171,15 @@ Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes, unsign
         joined.append({static_cast<int32_t>(begin + i), static_cast<int32_t>(blocks + begin + i)});
   }
   Value numbers = b.create<arith::AddIOp>(splatTo(b, block, blocks), constantVector(b, order));
-  std::array<Value, 4> words =
-      philox(b, draw, numbers, b.create<arith::ShRUIOp>(block, constantBits(b, b.getI64Type(), 32)));
+  Value upper;
+  if (haveOneUpper) {
+    upper = b.create<arith::ShRUIOp>(block, constantBits(b, b.getI64Type(), 32));
+  } else { // counters may pass 2^64
+    numbers =
+        b.create<arith::AndIOp>(numbers, constantBits(b, numbers.getType(), int64_t(~uint64_t(0) >> draw.shift())));
+    upper = swapHalves(b, numbers);
+  }
+  std::array<Value, 4> words = philox(b, draw, numbers, upper);
   // The lower halves of both. The exchanged second word is there already: the last round made the first one of it.
   // By masks: LLVM moves shuffles past each other until there are more of them.
   auto pair = [&](Value lower, Value upper) -> Value {
@@ -164,6 +190,27 @@ Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes, unsign
   };
   Value pairs = b.create<LLVM::ShuffleVectorOp>(pair(words[0], words[1]), pair(words[2], words[3]), joined);
   return b.create<LLVM::BitcastOp>(VectorType::get({lanes}, b.getIntegerType(draw.bits())), pairs);
+}
+
+/// `lanes` counters from `first` on, wherever that is: twice as many from the begin of its block on, through `memory`
+/// for so many.
+Value outOfStep(Builder &b, const Draw &draw, Value first, unsigned lanes, unsigned registerBytes, Value memory) {
+  Type i64 = b.getI64Type();
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type element = b.getIntegerType(draw.bits());
+  Value within = b.create<arith::AndIOp>(first, constantBits(b, i64, draw.sharers - 1));
+  Value begin = b.create<arith::SubIOp>(first, within);
+  auto index = [&](int64_t value) -> Value { return b.create<arith::ConstantIndexOp>(value); };
+  auto loop = b.create<scf::ForOp>(index(0), index(2 * lanes), index(lanes));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value at = b.create<arith::IndexCastOp>(i64, loop.getInductionVar());
+    Value bits = inBlocks(b, draw, b.create<arith::AddIOp>(begin, at), lanes, registerBytes, /*haveOneUpper=*/false);
+    b.create<LLVM::StoreOp>(bits, b.create<LLVM::GEPOp>(pointer, element, memory, ValueRange{at}), draw.bits() / 8);
+  }
+  return b.create<LLVM::LoadOp>(VectorType::get({lanes}, element),
+                                b.create<LLVM::GEPOp>(pointer, element, memory, ValueRange{within}), draw.bits() / 8);
 }
 
 /// By how much the value grows from one element to the next along a dimension, where that is the same everywhere.
@@ -200,7 +247,39 @@ std::optional<int64_t> stepAlong(Value tile, int dim) {
 
 } // namespace
 
-bool Nest::countsUp(Value counter, int dim) { return stepAlong(counter, dim) == 1; }
+/// As many numbers as are drawn at once where counters follow each other along a dimension; 0: they do not. Four come
+/// out of one evaluation of the generator, or eight: twice the lanes, or four times, make two chains that overlap.
+int64_t Nest::lanesOfDraw(const Isa &isa, tile::RandomBitsOp op, int dim) {
+  bool inBlocks = dim >= 0 && stepAlong(op.getCounter(), dim) == 1;
+  return inBlocks ? preferredLanes(isa) * op.getSharers() / 2 : 0;
+}
+
+bool Nest::drawsInLumps(const Isa &isa, tile::RandomBitsOp op) {
+  int dim = -1;
+  for (auto [d, extent] : llvm::enumerate(op.getType().getShape()))
+    if (extent > 1)
+      dim = static_cast<int>(d);
+  int64_t lanes = lanesOfDraw(isa, op, dim);
+  return lanes && op.getType().getDimSize(dim) % lanes == 0;
+}
+
+/// Random numbers for elements from `place` on, as many as are drawn at once, into their place in scratch.
+void Nest::drawNumbers(Coords coords, Value place) {
+  unsigned outerLanes = lanes_;
+  for (const NestRoot &root : group_.drawn) {
+    auto draw = root.value.getDefiningOp<tile::RandomBitsOp>();
+    int64_t lanes = lanesOfDraw(e_.isa(), draw, vectorDim_);
+    for (int64_t at = 0; at < drawnLanes_; at += lanes) {
+      lanes_ = lanes;
+      coords[vectorDim_] = {offsetBase(place, at), true};
+      levels_.back().memo.clear(); // the counter of another draw here may have had other lanes
+      Value bits = randomBits(draw, coords);
+      setInsertion(levels_.size() - 1);
+      storeBuffer(root.buffer, coords, bits);
+    }
+  }
+  lanes_ = outerLanes;
+}
 
 Value Nest::randomBits(tile::RandomBitsOp op, const Coords &coords) {
   Draw draw(op, e_.scalar(op.getSeed()));
@@ -210,7 +289,7 @@ Value Nest::randomBits(tile::RandomBitsOp op, const Coords &coords) {
   for (auto [d, coord] : llvm::enumerate(coords))
     if (coord.lanes)
       laneDim = static_cast<int>(d);
-  if (lanes % draw.sharers != 0 || lanes < 2 * draw.sharers || !countsUp(counter, laneDim)) {
+  if (lanes % draw.sharers != 0 || lanes < 2 * draw.sharers || stepAlong(counter, laneDim) != 1) {
     Value each = compute(counter, coords);
     setInsertion(depth);
     return oneByOne(b_, draw, splatTo(b_, each, lanes));
@@ -220,14 +299,24 @@ Value Nest::randomBits(tile::RandomBitsOp op, const Coords &coords) {
   Value first = compute(counter, atFirst);
   setInsertion(depth);
   b_.setLoc(op.getLoc());
+  { // Keys in memory are operands of instructions; in registers they would take the place of what other loops compute
+    // with.
+    OpBuilder::InsertionGuard guard(b_);
+    setInsertion(0);
+    draw.keys = e_.allocate({2 * draw.rounds}, b_.getI64Type()).pointer;
+    for (int round = 0; round < draw.rounds; ++round)
+      for (int which : {0, 1})
+        b_.create<LLVM::StoreOp>(keyOf(b_, draw.seed, which, round), addressOfKey(b_, draw.keys, which, round), 8);
+  }
   Value inStep = areWholeBlocks(b_, draw, first, lanes);
   auto type = VectorType::get({lanes}, b_.getIntegerType(draw.bits()));
   auto branch = b_.create<scf::IfOp>(TypeRange{type}, inStep, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToEnd(branch.thenBlock());
-  b_.create<scf::YieldOp>(ValueRange{inBlocks(b_, draw, first, lanes, e_.isa().vectorBytes)});
+  b_.create<scf::YieldOp>(ValueRange{inBlocks(b_, draw, first, lanes, e_.isa().vectorBytes, /*haveOneUpper=*/true)});
+  Value memory = e_.allocate({2 * int64_t(lanes)}, type.getElementType()).pointer;
   b_.setInsertionPointToEnd(branch.elseBlock());
-  b_.create<scf::YieldOp>(ValueRange{oneByOne(b_, draw, plusIota(b_, first, lanes))});
+  b_.create<scf::YieldOp>(ValueRange{outOfStep(b_, draw, first, lanes, e_.isa().vectorBytes, memory)});
   return branch.getResult(0);
 }
 

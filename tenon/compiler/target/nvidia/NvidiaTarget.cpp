@@ -6,6 +6,7 @@
 #include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
+#include "tenon/compiler/target/nvidia/threads/Schedule.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -21,7 +22,6 @@ namespace {
 /// More registers than this per thread and tile would spill whatever the assembler does.
 constexpr int64_t maxRegistersPerTile = 512;
 constexpr int64_t warpgroup = 128; ///< threads
-constexpr int64_t warpsOfThree = 3 * warpgroup / 32;
 /// With as many, and what is made of them, a thread may need more registers than it has where two blocks of two
 /// warpgroups divide them evenly, and certainly more than three would leave it.
 constexpr int64_t accumulatorsOfOneBlock = 64;
@@ -87,7 +87,7 @@ int64_t sharedBytesOf(const std::string &architecture) {
 
 void checkOptions(const TargetOptions &options) {
   bool isPower = (options.warps & (options.warps - 1)) == 0;
-  if (options.warps < 0 || options.warps > 32 || (!isPower && options.warps != warpsOfThree))
+  if (options.warps < 0 || options.warps > 32 || (!isPower && !isOfThree(options.warps)))
     throw Error("a block has 1, 2, 4, 8, 12, 16 or 32 warps, not " + std::to_string(options.warps));
   if (options.cluster < 0 || options.cluster > 16 || (options.cluster & (options.cluster - 1)))
     throw Error("a cluster has 1, 2, 4, 8 or 16 blocks, not " + std::to_string(options.cluster));
@@ -160,12 +160,26 @@ int64_t allAccumulators(func::FuncOp kernel, const BlockShape &block) {
 int64_t mostAccumulators(func::FuncOp kernel, const BlockShape &block) {
   if (block.teams > 1)
     return accumulatorsInTurns;
-  if (block.threads == 3 * warpgroup)
+  if (isOfThree(block.threads / 32))
     return accumulatorsOfThree;
   return allAccumulators(kernel, block) <= accumulatorsOfAllDots ? accumulatorsOfAllDots : accumulatorsOfOneDot;
 }
 
 } // namespace
+
+/// Whether teams that take turns can have late loads (LateLoads.cpp). All instances have equally many panels, so none
+/// is in a loop; and where one thread takes instances and loads everything for them, it would wait for one team's slot
+/// with what the other multiplies.
+static bool hasLateLoadsInTurns(func::FuncOp kernel) {
+  bool isInLoop = false;
+  kernel.walk([&](tile::LoadOp load) {
+    if (load->getParentOp() == kernel)
+      return;
+    for (Operation *op = load->getPrevNode(); op; op = op->getPrevNode())
+      op->walk([&](tile::DotOp dot) { isInLoop |= dot.getType().getShape() == load.getType().getShape(); });
+  });
+  return !isInLoop && !takesInstances(kernel);
+}
 
 LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block, const Steps &steps) {
   PassManager pm(module.getContext());
@@ -173,7 +187,8 @@ LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block, const Step
   pm.addNestedPass<func::FuncOp>(createRelaxPrecisionPass());
   pm.addNestedPass<func::FuncOp>(createChooseInstructionsPass(
       {block.hasWarpgroups && steps.warpgroups, block.threads / 32, steps.bulkStores,
-       mostAccumulators(lower::kernelOf(module), block), steps.operandsAhead, steps.lateLoads && block.teams == 1}));
+       mostAccumulators(lower::kernelOf(module), block), steps.operandsAhead,
+       steps.lateLoads && (block.teams == 1 || hasLateLoadsInTurns(lower::kernelOf(module)))}));
   pm.addNestedPass<func::FuncOp>(createChooseLayoutsPass({block.threads / 32, block.cluster, steps.groupExchange}));
   pm.addNestedPass<func::FuncOp>(createRecomputePass());
   if (steps.earlyLoads)

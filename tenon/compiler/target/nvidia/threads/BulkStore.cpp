@@ -221,7 +221,7 @@ void ThreadEmitter::emitBulkStore(tile::StoreOp op) {
     writeMatrix(value, element, tile, begin, rowDim, columnDim, window, writes, columns);
     b_.create<FenceOp>(FenceKind::proxy_async);
     groupBarrier(group, groups);
-    byOne([&] {
+    auto start = [&] {
       Value source = b_.create<TensorMapOp>(b_.getI64Type(), static_cast<uint32_t>(map));
       for (int64_t number = 0; number < plan.panels; ++number) {
         Value shared = i32(begin + number * tile.panelSize());
@@ -245,6 +245,18 @@ void ThreadEmitter::emitBulkStore(tile::StoreOp op) {
         b_.create<TmaStoreOp>(source, coordinates, shared, b_.getDenseI64ArrayAttr({window.begin, window.end}),
                               IntegerAttr());
       }
+    };
+    byOne([&] {
+      // An instance that only its cluster has stages its tile, too, and stores nothing: a branch around all of it would
+      // be one in front of which everything is computed that is staged. Groups are counted by buffers, so there is an
+      // empty one.
+      OpBuilder::InsertionGuard guard(b_);
+      scf::IfOp live = isLive_ ? b_.create<scf::IfOp>(isLive_) : scf::IfOp();
+      if (live)
+        b_.setInsertionPointToStart(live.thenBlock());
+      start();
+      if (live)
+        b_.setInsertionPointAfter(live);
       b_.create<BulkCommitOp>();
     });
   }

@@ -25,6 +25,7 @@
 #include "tenon/compiler/lower/Elements.h"
 #include "tenon/compiler/lower/KernelInfo.h"
 #include "tenon/compiler/target/nvidia/threads/DotPlan.h"
+#include "tenon/compiler/target/nvidia/threads/InPlace.h"
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
@@ -73,32 +74,9 @@ bool beginsAligned(Value view, OperandRange offsets) {
   return Divisibility().of(offsets[*contiguousDim(view)]) * elementBytes(view) % 16 == 0;
 }
 
-bool mayBeWritten(func::FuncOp kernel, Value view) {
-  bool written = false;
-  kernel.walk([&](Operation *op) {
-    if (Value target = lower::viewWrittenBy(op))
-      written |= mayOverlap(kernel, target, view);
-  });
-  return written;
-}
-
-bool mayBeRead(func::FuncOp kernel, Value view) {
-  bool read = false;
-  kernel.walk([&](Operation *op) {
-    Value source;
-    if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
-      source = load.getView();
-    else if (auto gather = llvm::dyn_cast<tile::GatherOp>(op))
-      source = gather.getView();
-    else if (llvm::isa<tile::AtomicRMWOp, tile::AtomicCASOp>(op))
-      source = lower::viewWrittenBy(op);
-    read |= source && mayOverlap(kernel, source, view);
-  });
-  return read;
-}
-
-/// Why the accelerator cannot make a load, whoever reads it; "" when it can.
-std::string refuseTransfer(tile::LoadOp load) {
+/// Why the accelerator cannot make a load, whoever reads it; "" when it can. `isLate`: behind which stores may stand
+/// that replace what it read.
+std::string refuseTransfer(tile::LoadOp load, bool isLate = false) {
   if (!isZeroPadding(load.getPadding()))
     return "a transfer can pad with zero only";
   if (std::string reason = refuseView(load.getView()); !reason.empty())
@@ -108,7 +86,7 @@ std::string refuseTransfer(tile::LoadOp load) {
   for (auto [d, size] : llvm::enumerate(shapeOf(load)))
     if (static_cast<int64_t>(d) != *contiguousDim(load.getView()) && size > largestBox)
       return "the tile has more than " + std::to_string(largestBox) + " rows";
-  if (mayBeWritten(load->getParentOfType<func::FuncOp>(), load.getView()))
+  if (mayBeWritten(load.getView(), [&](Operation *op) { return isLate && replaces(op, load); }))
     return "the kernel writes memory that may be the same";
   return producerSlice(load).refusal;
 }
@@ -134,8 +112,8 @@ std::string refuseLoad(tile::LoadOp load, ArrayRef<DotUse> uses, Operation *othe
 }
 
 /// Whether the accelerator can bring a tile to where threads read it: one dimension of rows and one of columns.
-bool mayBeReadInSlot(tile::LoadOp load) {
-  if (!refuseTransfer(load).empty())
+bool mayBeReadInSlot(tile::LoadOp load, bool isLate = false) {
+  if (!refuseTransfer(load, isLate).empty())
     return false;
   int64_t contiguous = *contiguousDim(load.getView()), rowDims = 0;
   for (auto [d, size] : llvm::enumerate(shapeOf(load)))
@@ -178,13 +156,13 @@ std::string refuseDot(tile::DotOp dot, const InstructionOptions &options) {
   std::optional<WarpgroupShape> shape = warpgroupShape(dot, options.warps);
   if (!shape)
     return "its sizes are no multiples of the instruction's 64 x 8 over the warpgroups of the block";
-  bool isF8 = a.isFloat8E4M3FN() || a.isFloat8E5M2();
+  bool promotes = addsInF32(dot);
   int64_t most = options.mostAccumulators;
-  if (isF8)
-    most = std::min(most, options.warps == 12 ? mostBesideSumsOfThree : mostBesideSums);
+  if (promotes)
+    most = std::min(most, isOfThree(options.warps) ? mostBesideSumsOfThree : mostBesideSums);
   if (shape->accumulators() > most)
     return "a thread would have more than " + std::to_string(most) + " accumulators";
-  if (isF8 && !shape->fitsTwice() && shape->pieceColumns() % 8)
+  if (promotes && !shape->fitsTwice() && shape->pieceColumns() % 8)
     return "sums of f8 take as many registers as the accumulators, and half of " + std::to_string(shape->n) +
            " columns is no multiple of 8";
   return "";
@@ -209,7 +187,7 @@ std::string refuseAhead(tile::LoadOp load, ArrayRef<DotUse> uses, Operation *oth
   }
   if (!offsetSlice(load, loop))
     return "its offsets are not a function of the loop's variable alone";
-  if (mayBeWritten(load->getParentOfType<func::FuncOp>(), load.getView()))
+  if (mayBeWritten(load.getView()))
     return "the kernel writes memory that may be the same";
   return "";
 }
@@ -247,8 +225,10 @@ bool endsAligned(Value view) { return alignmentOf(view).sizes[*contiguousDim(vie
 
 bool mayStore(tile::StoreOp store) {
   Value view = store.getView();
-  auto kernel = store->getParentOfType<func::FuncOp>();
-  if (!refuseView(view).empty() || !beginsAligned(view, store.getOffsets()) || mayBeRead(kernel, view))
+  auto isReplaced = [&](Operation *op) {
+    return llvm::isa<tile::LoadOp>(op) && replaces(store, llvm::cast<tile::LoadOp>(op));
+  };
+  if (!refuseView(view).empty() || !beginsAligned(view, store.getOffsets()) || mayBeRead(view, isReplaced))
     return false;
   // The accelerator reads before the beginning of a tensor, as zeros, and does not write there.
   if (!llvm::all_of(store.getOffsets(), [](Value offset) { return isNonNegative(offset) || isFromMemory(offset); }))
@@ -459,7 +439,7 @@ ProducerSlice producerSlice(ArrayRef<tile::LoadOp> loads) {
       slice.arguments.insert(value);
       continue;
     }
-    if (auto load = llvm::dyn_cast<tile::LoadOp>(op); load && mayBeWritten(kernel, load.getView()))
+    if (auto load = llvm::dyn_cast<tile::LoadOp>(op); load && mayBeWritten(load.getView()))
       slice.refusal = "its address is read from memory that the kernel may write";
     bool isScalar = llvm::isa<arith::ConstantOp, tile::SizeOp, tile::GridOp, tile::LoadOp, tile::ScalarOp, tile::SplatOp,
                               tile::ReshapeOp, ShareOp>(op) ||
@@ -576,8 +556,8 @@ void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) 
       llvm::for_each(loadsComputedWith(dot), readInSlot);
   if (any && options.lateLoads)
     kernel.walk([&](tile::LoadOp load) {
-      if (load->hasAttr(bulkAttr) || load->hasAttr(aheadAttr) || !mayBeReadInSlot(load) ||
-          !mayBeLate(load, options.warps))
+      if (load->hasAttr(bulkAttr) || load->hasAttr(aheadAttr) || !mayBeLate(load, options.warps) ||
+          !mayBeReadInSlot(load, /*isLate=*/true))
         return;
       for (StringRef attr : {bulkAttr, readAttr, lateAttr})
         load->setAttr(attr, b.getUnitAttr());

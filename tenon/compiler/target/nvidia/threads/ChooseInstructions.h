@@ -3,6 +3,7 @@
 
 #include "tenon/compiler/dialect/TileDialect.h"
 #include "tenon/compiler/target/nvidia/threads/DotPlan.h"
+#include "tenon/compiler/target/nvidia/threads/Layouts.h"
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -31,7 +32,7 @@ inline constexpr llvm::StringLiteral lateAttr = "nvidia.late";
 /// On a tile.scatter (unit): whole pieces of 16 bytes, written through the memory that bulk stores go through.
 inline constexpr llvm::StringLiteral stagedAttr = "nvidia.staged";
 /// Warpgroups each of which writes rows of its own of such a scatter; 1: all warps write all rows together.
-inline int64_t scatteringGroups(int64_t warps) { return warps == 8 || warps == 12 ? warps / 4 : 1; }
+inline int64_t scatteringGroups(int64_t warps) { return warps == 8 || isOfThree(warps) ? warps / 4 : 1; }
 
 /// On a tile.load (unit): made by the threads, an iteration ahead of the dots on warpgroups that read it (Ahead.cpp).
 inline constexpr llvm::StringLiteral aheadAttr = "nvidia.ahead";
@@ -55,7 +56,7 @@ struct WarpgroupShape {
 };
 /// Columns of an instruction, at most. Three warpgroups begin with 128 registers a thread, and the assembler places the
 /// accumulators of an instruction in those, behind 24 others.
-inline int64_t widestInstruction(int64_t warps) { return warps == 12 ? 192 : 256; }
+inline int64_t widestInstruction(int64_t warps) { return isOfThree(warps) ? 192 : 256; }
 /// Nothing when the dot's sizes do not fit.
 std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps);
 

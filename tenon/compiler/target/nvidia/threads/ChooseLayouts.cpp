@@ -130,7 +130,7 @@ private:
     std::optional<unsigned> divided;                 // by the three warpgroups
     if (isForGroups_ && elements <= mostForGroups) { // each warpgroup has it all
       warps = 4;
-    } else if (hasThreeGroups()) {
+    } else if (isOfThree(warps)) {
       divided = thirdsOf(shape);
       warps = divided ? 4 : 8; // what has no thirds two have in halves, and the third what the first has
       if (divided)
@@ -148,7 +148,6 @@ private:
     return layout = attribute(chosen);
   }
 
-  bool hasThreeGroups() const { return options_.warps == 3 * 4; }
   /// A dimension that is three times a power of two.
   static std::optional<unsigned> thirdsOf(ArrayRef<int64_t> shape) {
     for (auto [d, size] : llvm::enumerate(shape))
@@ -304,7 +303,7 @@ private:
     for (size_t d = shape.size(); d-- > 0;)
       if (static_cast<int64_t>(d) != dim)
         order.push_back(d);
-    int64_t warps = hasThreeGroups() ? 4 : options_.warps; // of three, each warpgroup scans for itself
+    int64_t warps = isOfThree(options_.warps) ? 4 : options_.warps; // of three, each warpgroup scans for itself
     int64_t extent = llvm::PowerOf2Ceil(shape[dim]), threads = warps * 32;
     LinearLayout layout = blocked(Shape(shape.begin(), shape.end()), order, std::max<int64_t>(1, extent / threads), 32,
                                   warps, options_.cluster);

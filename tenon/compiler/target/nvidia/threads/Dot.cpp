@@ -27,6 +27,8 @@ LogicalResult ThreadEmitter::emitDot(tile::DotOp op) {
   std::string text = "dot of " + sizes(m, n, k) + ": " + plan.instruction;
   if (!plan.limit.empty())
     text += " (" + plan.limit + ")";
+  if (plan.promotes)
+    text += ", sums of each " + std::to_string(k) + " of K added up in f32";
   if (plan.matrixUnit && !plan.warpgroup) {
     int64_t paddedM = llvm::alignTo(m, 16), paddedN = llvm::alignTo(n, 8), paddedK = llvm::alignTo(k, plan.depth);
     if (paddedM != m || paddedN != n || paddedK != k)

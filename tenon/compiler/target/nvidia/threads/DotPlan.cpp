@@ -18,6 +18,11 @@ bool usesMatrixUnit(tile::DotOp dot) {
   return !element.isF64() && (!element.isF32() || dot.getAllowTf32());
 }
 
+bool addsInF32(tile::DotOp dot) {
+  Type element = dot.getA().getType().getElementType();
+  return (element.isFloat8E4M3FN() || element.isFloat8E5M2()) && !dot.getFastAccum();
+}
+
 DotPlan planDot(tile::DotOp dot, int architecture) {
   Type a = dot.getA().getType().getElementType(), b = dot.getB().getType().getElementType();
   DotPlan plan;
@@ -54,6 +59,7 @@ DotPlan planDot(tile::DotOp dot, int architecture) {
   plan.elementBytes = lower::byteSize(plan.stagedA);
   plan.depth = 32 / plan.elementBytes;
   plan.warpgroup = dot->hasAttr(warpgroupAttr);
+  plan.promotes = plan.warpgroup && addsInF32(dot);
   plan.instruction = (plan.warpgroup ? "wgmma.m64k" : "mma.sync.m16n8k") + std::to_string(plan.depth) + " " +
                      stringifyOperandType(plan.a).str();
   if (auto reason = dot->getAttrOfType<StringAttr>(notWarpgroupAttr); reason && plan.limit.empty())

@@ -14,6 +14,7 @@ namespace tenon::nvidia {
 struct DotPlan {
   bool matrixUnit = false;
   bool warpgroup = false; ///< wgmma (ChooseInstructions.h)
+  bool promotes = false;  ///< sums of wgmma are too coarse to be accumulators: 13 bits of fraction for 8-bit floats
   OperandType a = OperandType::f16, b = OperandType::f16;
   mlir::Type stagedA, stagedB; ///< elements of the operands as the instruction wants them
   int64_t elementBytes = 4;    ///< of those
@@ -21,14 +22,15 @@ struct DotPlan {
   std::string instruction;     ///< its name
   std::string limit;           ///< why not a better one; may be empty
 
-  /// Whether sums of wgmma are too coarse to be accumulators: 13 bits of fraction for 8-bit floats.
-  bool promotes() const { return warpgroup && (stagedA.isFloat8E4M3FN() || stagedA.isFloat8E5M2()); }
   /// ldmatrix and wgmma transpose 16-bit elements only; ldmatrix's words of 32 bits need no transposition.
   bool mustRunAlongK() const { return matrixUnit && (elementBytes == 1 || (warpgroup && elementBytes != 2)); }
 };
 
 /// Whether a dot runs on the matrix units (mma.sync); otherwise each thread multiplies and adds.
 bool usesMatrixUnit(tile::DotOp dot);
+
+/// Whether its sums must not be those of wgmma: of 8-bit floats, unless the dot allows it.
+bool addsInF32(tile::DotOp dot);
 
 DotPlan planDot(tile::DotOp dot, int architecture);
 

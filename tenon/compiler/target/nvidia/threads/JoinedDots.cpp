@@ -27,7 +27,7 @@ struct ThreadEmitter::Joinable {
 };
 
 std::optional<ThreadEmitter::Joinable> ThreadEmitter::joinable(tile::DotOp dot) {
-  if (!dot->hasAttr(warpgroupAttr) || planDot(dot, options_.architecture).promotes())
+  if (!dot->hasAttr(warpgroupAttr) || planDot(dot, options_.architecture).promotes)
     return std::nullopt;
   std::optional<LoadedOperand> left = traceToLoad(dot.getA()), right = traceToLoad(dot.getB());
   if (!left || !left->load->hasAttr(bulkAttr) || !right || right->load->getBlock() != dot->getBlock())

@@ -15,6 +15,9 @@
 //
 // Whoever loads for the dots would wait with the next instance's operands until these slots are free: the late ones are
 // another thread's.
+//
+// Where warpgroups take instances in turns, each has a slot of its own, into which its panels come while the other one
+// multiplies; who loads goes from one to the other with each instance. Narrow panels: a thread has a whole row of sums.
 #include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
 #include "tenon/compiler/target/nvidia/threads/Staging.h"
@@ -35,6 +38,8 @@ constexpr int64_t leastRegisters = 16;
 constexpr int64_t rowsOfWidePanels = 128;
 /// ... and so is one of more tiles than that, of which a thread has elements at the same time.
 constexpr int64_t mostOfWidePanels = 2;
+/// Where warpgroups take turns: registers of a thread that hold elements of one panel.
+constexpr int64_t registersInTurns = 8;
 /// A slot of a ring less than these costs the dots more (two of 256 x 128: half of their speed) than a second slot of
 /// panels is worth.
 constexpr int64_t slotsOfDots = 3;
@@ -79,8 +84,9 @@ tile::DotOp dotBefore(tile::LoadOp load) {
 
 bool mayBeLate(tile::LoadOp load, int64_t warps) {
   tile::DotOp dot = dotBefore(load);
-  return dot && !warpgroupShape(dot, warps)->swapped && *contiguousDim(load.getView()) == 1 &&
-         load.getType().getNumElements() >= leastRegisters * warps * 32;
+  auto bytes = [&] { return load.getType().getDimSize(1) * byteSize(memoryType(load.getType().getElementType())); };
+  return dot && !warpgroupShape(dot, warps)->swapped && contiguousDim(load.getView()) == 1 &&
+         panelBytes(bytes(), /*padded=*/false) && load.getType().getNumElements() >= leastRegisters * warps * 32;
 }
 
 OperandTile lateTile(tile::LoadOp load) {
@@ -92,6 +98,13 @@ OperandTile lateTile(tile::LoadOp load) {
     if (isTooMuch && panel > 32)
       panel /= 2;
   return planPanelTile(shape[0], shape[1], bytes, panel);
+}
+
+OperandTile narrowed(const OperandTile &tile, int64_t threads) {
+  int64_t panel = tile.panel;
+  while (panel > 32 && tile.rows * panel > registersInTurns * 4 * threads)
+    panel /= 2;
+  return planPanelTile(tile.rows, tile.columns, tile.elementBytes, panel);
 }
 
 /// In which order panels come, and how large a slot is.
@@ -124,6 +137,10 @@ void ThreadEmitter::planLate(Ring &ring) {
     return std::pair(columns, one.transfer) < std::pair(ofOther, other.transfer);
   };
   llvm::sort(ring.steps, isBefore);
+  if (options_.teams > 1) {
+    ring.stages = options_.teams;
+    return;
+  }
   int64_t beside = 0;
   for (auto &other : rings_)
     if (other->transfers.front().load->getParentOfType<scf::ForOp>() && other.get() != &ring)
@@ -140,11 +157,20 @@ void ThreadEmitter::planLate(Ring &ring) {
   ring.stages = isRoom ? std::min<int64_t>(static_cast<int64_t>(ring.steps.size()), 2) : 1;
 }
 
+/// The phase of the next slot. In turns each slot is a team's, which takes it several times in a row: a bit for each.
+template <class Ring> static Value phaseOf(ImplicitLocOpBuilder &b, const Ring &ring, int64_t teams) {
+  if (teams == 1)
+    return ring.phase;
+  auto one = b.create<arith::ConstantIntOp>(1, 32);
+  return b.create<arith::AndIOp>(b.create<arith::ShRUIOp>(ring.phase, ring.slot), one);
+}
+
 void ThreadEmitter::startLate(Ring &ring) {
   for (const LateStep &step : ring.steps) {
     Transfer &transfer = ring.transfers[step.transfer];
     b_.setLoc(transfer.load.getLoc());
-    b_.create<MbarrierWaitOp>(barrierAt(ring.empty, ring.slot), b_.create<arith::XOrIOp>(ring.phase, i32(1)));
+    Value before = b_.create<arith::XOrIOp>(phaseOf(b_, ring, options_.teams), i32(1));
+    b_.create<MbarrierWaitOp>(barrierAt(ring.empty, ring.slot), before);
     b_.create<MbarrierArriveOp>(barrierAt(ring.full, ring.slot), i32(step.panels * transfer.tile.panelSize()),
                                 /*cluster=*/false);
     Value slot = b_.create<arith::MulIOp>(ring.slot, i32(ring.slotBytes));
@@ -156,6 +182,8 @@ void ThreadEmitter::startLate(Ring &ring) {
     }
     advance(ring);
   }
+  if (options_.teams > 1) // the next instance is the other's
+    ring.slot = b_.create<arith::XOrIOp>(ring.slot, i32(1));
 }
 
 /// The registers of all loads of the ring, each step's in one run of operations.
@@ -173,7 +201,8 @@ void ThreadEmitter::readLate(Ring &ring) {
     const OperandTile &tile = transfer.tile;
     b_.setLoc(load.getLoc());
     Operation *before = b_.create<arith::ConstantIntOp>(0, 1);
-    b_.create<MbarrierWaitOp>(barrierAt(ring.full, ring.slot), ring.phase)->setAttr(lateAttr, b_.getUnitAttr());
+    auto wait = b_.create<MbarrierWaitOp>(barrierAt(ring.full, ring.slot), phaseOf(b_, ring, options_.teams));
+    wait->setAttr(lateAttr, b_.getUnitAttr());
     ThreadPlaces here = places[step.transfer];
     here.base = b_.create<arith::AddIOp>(here.base, b_.create<arith::MulIOp>(ring.slot, i32(ring.slotBytes)));
     Type element = typeOf(load).getElementType(), memory = memoryType(element);

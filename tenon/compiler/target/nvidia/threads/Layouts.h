@@ -13,6 +13,8 @@ namespace tenon::nvidia {
 
 LayoutAttr toAttribute(mlir::MLIRContext *context, const LinearLayout &layout);
 LinearLayout toLayout(LayoutAttr layout);
+/// Whether a block's warps that hold tiles are three warpgroups: the only number that is no power of two.
+inline bool isOfThree(int64_t warps) { return warps == 12; }
 /// How many warps the layouts of a block's tiles are of: as many as the bits of their numbers make. Of three warpgroups
 /// that is one more, which is not there; no tile has elements that only it would hold.
 inline int64_t layoutWarps(int64_t warps) { return static_cast<int64_t>(llvm::PowerOf2Ceil(warps)); }

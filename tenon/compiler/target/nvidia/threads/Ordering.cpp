@@ -13,6 +13,7 @@
 // And the order of kernels. From sm_90 on a kernel may start while the one before it in the stream still runs
 // (runtime/cuda/Launch.h): all its threads wait for that one before the first access. Its own successor may start as
 // early as it likes, since it waits as well.
+#include "tenon/compiler/dialect/Overlaps.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
 
 using namespace mlir;
@@ -53,8 +54,11 @@ bool mayOverlap(func::FuncOp kernel, Value a, Value b) {
   if (a == b)
     return true;
   bool noOverlap = kernel->hasAttr(tile::noOverlapAttr) || kernel->hasAttr(tile::promisesNoOverlapAttr);
-  bool bothArguments = llvm::isa<BlockArgument>(a) && llvm::isa<BlockArgument>(b);
-  return !noOverlap && bothArguments; // a workspace overlaps nothing else
+  auto one = llvm::dyn_cast<BlockArgument>(a), other = llvm::dyn_cast<BlockArgument>(b);
+  if (noOverlap || !one || !other) // a workspace overlaps nothing else
+    return false;
+  auto known = kernel.getArgAttrOfType<DenseI64ArrayAttr>(one.getArgNumber(), tile::overlapsAttr);
+  return !known || llvm::is_contained(known.asArrayRef(), static_cast<int64_t>(other.getArgNumber()));
 }
 
 std::optional<ThreadEmitter::GlobalAccess> ThreadEmitter::globalAccess(Operation *op) {
@@ -84,6 +88,8 @@ bool ThreadEmitter::conflict(const GlobalAccess &a, const GlobalAccess &b) {
     return true;
   if (!mayOverlap(kernel_, a.view, b.view))
     return false;
+  if (a.op != b.op && a.isWrite && b.isWrite && (bulkStaging_.contains(a.op) || bulkStaging_.contains(b.op)))
+    return true; // the accelerator stores whenever it gets to it
   return !(touchOneWindow(a.op, b.op) && ((a.isWrite && b.isWrite) || !isHeldTwice(a.op)));
 }
 
@@ -97,7 +103,7 @@ bool ThreadEmitter::isHeldTwice(Operation *access) {
 /// Called for every op before its code: stands a barrier in front when it conflicts with an access since the last one.
 void ThreadEmitter::orderGlobal(Operation *op) {
   std::optional<GlobalAccess> access = globalAccess(op);
-  if (!access)
+  if (!access || op->hasAttr(lateAttr)) // nothing is written before it, and what replaces it waits for it
     return;
   if (llvm::any_of(pendingGlobal_, [&](const GlobalAccess &other) { return conflict(*access, other); }))
     globalBarrier();

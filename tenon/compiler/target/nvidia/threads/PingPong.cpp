@@ -28,7 +28,8 @@ namespace {
 bool usesRings(Operation *op) {
   return op
       ->walk([](Operation *inside) {
-        return isTransfer(inside) || inside->hasAttr(warpgroupAttr) ? WalkResult::interrupt() : WalkResult::advance();
+        bool takes = isTransfer(inside) && !inside->hasAttr(lateAttr); // those have slots of the team's own
+        return takes || inside->hasAttr(warpgroupAttr) ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -72,6 +73,8 @@ void ThreadEmitter::awaitTurn() {
   SharedWindow window{turns_->states, turns_->states + options_.teams * turns_->bytes};
   Value mine = b_.create<arith::MulIOp>(turns_->team, i32(turns_->bytes));
   for (auto [number, ring] : llvm::enumerate(rings_)) {
+    if (!ring->steps.empty()) // the team's own
+      continue;
     Value state = loadShared(b_.getI32Type(), mine, turns_->states + 4 * static_cast<int64_t>(number), {}, window,
                              turns_->group);
     ring->slot = b_.create<arith::ShRUIOp>(state, i32(1));
@@ -87,6 +90,8 @@ void ThreadEmitter::passTurn() {
   SharedWindow window{turns_->states, turns_->states + options_.teams * turns_->bytes};
   Value theirs = b_.create<arith::MulIOp>(next, i32(turns_->bytes)), isLeader = warpgroupLeader();
   for (auto [number, ring] : llvm::enumerate(rings_)) {
+    if (!ring->steps.empty())
+      continue;
     Value state = b_.create<arith::OrIOp>(b_.create<arith::ShLIOp>(ring->slot, i32(1)), ring->phase);
     storeShared(state, theirs, turns_->states + 4 * static_cast<int64_t>(number), isLeader, window, turns_->group);
   }

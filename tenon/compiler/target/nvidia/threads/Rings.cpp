@@ -15,6 +15,7 @@
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
 
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
+#include "tenon/compiler/target/nvidia/threads/Staging.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -102,7 +103,7 @@ void ThreadEmitter::planRings() {
       if (static_cast<int64_t>(d) != transfer.columnDim)
         rows *= size;
     int64_t bytes = byteSize(memoryType(load.getType().getElementType()));
-    transfer.tile = isLate   ? lateTile(load)
+    transfer.tile = isLate   ? (options_.teams > 1 ? narrowed(lateTile(load), options_.threads) : lateTile(load))
                     : isRead ? readTile(load)
                              : planPanelTile(rows, shape[transfer.columnDim], bytes,
                                              panelBytes(shape[transfer.columnDim] * bytes, /*padded=*/!alongK));
@@ -266,6 +267,10 @@ void ThreadEmitter::arriveByWarp(Value barrier) {
 }
 
 void ThreadEmitter::advance(Ring &ring) {
+  if (options_.teams > 1 && !ring.steps.empty()) { // the team's slot, once more (LateLoads.cpp)
+    ring.phase = b_.create<arith::XOrIOp>(ring.phase, b_.create<arith::ShLIOp>(i32(1), ring.slot));
+    return;
+  }
   Value next = b_.create<arith::AddIOp>(ring.slot, i32(1));
   Value wraps = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, next, i32(ring.stages));
   ring.slot = b_.create<arith::SelectOp>(wraps, i32(0), next);
@@ -482,8 +487,7 @@ ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
     bool onlyThey = !all.empty() && all.front().getAcc() == argument && argument.hasOneUse() &&
                     llvm::all_of(all, [&](tile::DotOp dot) {
                       return dot->hasAttr(warpgroupAttr) && dot->getBlock() == loop.getBody() && dot->hasOneUse() &&
-                             !planDot(dot, options_.architecture).promotes() && staysThere(dot, 1) &&
-                             staysThere(dot, 0);
+                             !planDot(dot, options_.architecture).promotes && staysThere(dot, 1) && staysThere(dot, 0);
                     });
     if (onlyThey) {
       carried.dots.push_back(all.back());
@@ -505,7 +509,7 @@ ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
     for (tile::DotOp dot : together)
       accumulators += dot.getType().getNumElements() / options_.threads;
     bool leaveRegisters =
-        turns_ ? accumulators <= mostInTurns : options_.threads != 3 * 128 || accumulators <= mostOfThree;
+        turns_ ? accumulators <= mostInTurns : !isOfThree(options_.threads / 32) || accumulators <= mostOfThree;
     if (leaveRegisters && isFirstDot(first) && llvm::all_of(together, beginsAtZero))
       carried.fromZero = together;
   }

@@ -90,7 +90,7 @@ LogicalResult ThreadEmitter::emitSpecialised() {
 
   int64_t workers = this->workers(), threads = workers + producerThreads,
           entry = registersAtEntry(threads, options_.blocks);
-  int64_t forProducers = workers == 3 * 128 ? producerRegistersOfThree : producerRegisters;
+  int64_t forProducers = isOfThree(workers / 32) ? producerRegistersOfThree : producerRegisters;
   int64_t forWorkers = (entry * threads - forProducers * producerThreads) / workers / 8 * 8;
   bool moveRegisters = options_.steps.registers && entry < forWorkers && forWorkers <= mostRegisters && entry < mostRegisters;
   if (moveRegisters)
@@ -227,9 +227,12 @@ LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
                                            llvm::function_ref<LogicalResult()> body) {
   b_.setLoc(grid.getLoc());
   CarriedRings carried;
+  bool takesTurns = turns_ && !produces;
   for (auto &ring : rings_) {
     carried.rings.push_back(ring.get());
     ring->slot = ring->phase = i32(0);
+    if (takesTurns && !ring->steps.empty())
+      ring->slot = turns_->team; // which has a slot of its own
     ring->held = {};
   }
   if (schedule_)
@@ -239,7 +242,6 @@ LogicalResult ThreadEmitter::emitInstances(tile::GridOp grid, bool produces,
   // Who loads is ahead and has the time; teams that take turns have it, too, and few registers to spare.
   Divisors by = divisorsOf(grid, /*inverses=*/!produces && !turns_);
   Value first = instances_.first, step = instances_.step;
-  bool takesTurns = turns_ && !produces;
   if (takesTurns) {
     first = b_.create<arith::AddIOp>(first, b_.create<arith::MulIOp>(turns_->team, step));
     step = b_.create<arith::MulIOp>(step, i32(options_.teams));

@@ -98,6 +98,14 @@ void countInstances(ModuleOp module, const std::string &architecture) {
   counter->setAttr(counterAttr, b.getUnitAttr());
 }
 
+bool takesInstances(func::FuncOp kernel) {
+  return kernel
+      .walk([](tile::WorkspaceOp op) {
+        return op->hasAttr(counterAttr) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// The operation of the program's own block that an operation is in.
 static Operation *outermost(Operation *op, Block *program) { return program->findAncestorOpInBlock(*op); }
 
@@ -194,7 +202,7 @@ void ThreadEmitter::initialiseSchedule() {
     return;
   for (int64_t slot = 0; slot < slots; ++slot) {
     b_.create<MbarrierInitOp>(i32(schedule_->full + 8 * slot), i32(1));
-    b_.create<MbarrierInitOp>(i32(schedule_->empty + 8 * slot), i32(options_.threads / 32));
+    b_.create<MbarrierInitOp>(i32(schedule_->empty + 8 * slot), i32(options_.threads / (turns_ ? 1 : 32)));
   }
   if (options_.sharers > 1) {
     b_.create<MbarrierInitOp>(i32(schedule_->sent + numberSent), i32(1));
@@ -365,7 +373,12 @@ LogicalResult ThreadEmitter::emitTakenInstances(tile::GridOp grid, Value count, 
     setIds(grid, groupedIds(grid, schedule_->number, divisorsOf(grid, /*inverses=*/false)));
   } else {
     takeFindings(grid, b_.create<arith::MulIOp>(slot, i32(schedule_->slotBytes)), window);
-    arriveByWarp(barrierAt(schedule_->empty, slot));
+    // A warp's lanes meet before one of them arrives, which racecheck does not follow where teams take turns: there
+    // each arrives for itself.
+    if (takesTurns)
+      b_.create<MbarrierArriveOp>(barrierAt(schedule_->empty, slot), /*bytes=*/Value(), /*cluster=*/false);
+    else
+      arriveByWarp(barrierAt(schedule_->empty, slot));
   }
   if (failed(body()))
     return failure();

@@ -5,6 +5,9 @@
 
 namespace tenon::nvidia {
 
+/// Whether blocks take the kernel's instances when they are free.
+bool takesInstances(mlir::func::FuncOp kernel);
+
 /// Instances that blocks take when they are free (Schedule.cpp).
 struct ThreadEmitter::Schedule {
   mlir::Value counter;                                     ///< i64: its address

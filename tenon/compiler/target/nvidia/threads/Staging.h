@@ -35,4 +35,8 @@ struct ThreadEmitter::StorePlan {
   int64_t sliceColumns() const { return panels * stored.tile.panel / stored.tile.elementBytes; }
 };
 
+/// A tile that comes panel by panel where warpgroups take turns (LateLoads.cpp): a thread has more sums beside, so
+/// panels have fewer columns.
+OperandTile narrowed(const OperandTile &tile, int64_t threads);
+
 } // namespace tenon::nvidia

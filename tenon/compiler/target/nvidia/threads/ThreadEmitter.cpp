@@ -147,7 +147,8 @@ LogicalResult ThreadEmitter::emitInOrder(Operation &op) {
       waitForFull(*ring);
   bool writes = llvm::isa<tile::StoreOp, tile::ScatterOp, tile::AtomicRMWOp, tile::AtomicCASOp, tile::AssertOp,
                           tile::PrintOp>(op);
-  if (writes && isLive_)
+  bool isBulk = llvm::isa<tile::StoreOp>(op) && bulkStaging_.contains(&op); // looks after it itself
+  if (writes && isLive_ && !isBulk)
     emitIfLive(op);
   else if (failed(emitOp(op)))
     return failure();

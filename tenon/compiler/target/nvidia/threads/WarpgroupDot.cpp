@@ -118,7 +118,7 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
   }
 
   bool fromZero = llvm::all_of(together, [](tile::DotOp dot) { return isZeroTile(dot.getAcc()); });
-  bool promotes = plan.promotes();
+  bool promotes = plan.promotes;
   if (promotes && !fromZero) {
     before = sums;
     Value zero = lower::constantLike(b_, b_.getF32Type(), 0);
