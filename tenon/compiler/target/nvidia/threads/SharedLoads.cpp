@@ -189,8 +189,6 @@ SharedLoads sharedLoads(func::FuncOp kernel, int64_t blocks) {
       std::optional<SharedLoads::Conditions> when = whenOfAll(load, dependents);
       if (load->hasAttr(readAttr) || !when || rowsOf(load) % swizzledRows || rowsOf(load) < swizzledRows * blocks)
         return;
-      if (!when->empty() && rowsOf(load) % (swizzledRows * blocks)) // did not end on an H200; why is not known
-        return;
       int64_t all =
           load.getType().getNumElements() * lower::byteSize(lower::memoryType(load.getType().getElementType()));
       bytes += when->empty() ? all : all / 2; // what is always shared is worth more
