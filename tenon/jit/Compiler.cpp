@@ -107,14 +107,20 @@ void setOverlaps(func::FuncOp kernel, ArrayRef<Overlaps> overlaps) {
 
 } // namespace
 
+OwningOpRef<ModuleOp> traceSpecialized(const Kernel &kernel, const Specialization &specialization,
+                                       MLIRContext &context) {
+  OwningOpRef<ModuleOp> module = traceKernel(kernel, specialization.arguments, specialization.noOverlap, context);
+  setOverlaps(lower::kernelOf(*module), specialization.overlaps);
+  return module;
+}
+
 std::shared_ptr<Executable> compileKernel(const Kernel &kernel, const Specialization &specialization,
                                           const CompileOptions &options, CompileReport &report, EmitRequest *emit) {
   auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
   OwningOpRef<ModuleOp> module;
   {
     PhaseTimer timer(report, "trace");
-    module = traceKernel(kernel, specialization.arguments, specialization.noOverlap, *context);
-    setOverlaps(lower::kernelOf(*module), specialization.overlaps);
+    module = traceSpecialized(kernel, specialization, *context);
   }
   return compileTileIr(std::move(context), std::move(module), specialization.target, options, report, emit);
 }

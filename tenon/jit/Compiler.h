@@ -53,6 +53,10 @@ CompileReport::Gpu gpuReport(const lower::KernelInfo::Gpu &info);
 /// What GPU code depends on besides the architecture.
 std::string gpuOptionsText(const CompileOptions &options);
 
+/// The kernel's Tile IR, which says as well which of the tensors overlap where that is known.
+mlir::OwningOpRef<mlir::ModuleOp> traceSpecialized(const Kernel &kernel, const Specialization &specialization,
+                                                   mlir::MLIRContext &context);
+
 /// Traces and compiles, or loads from the disk cache. With `emit`, only as far as the phase asked for, and the result is
 /// null.
 std::shared_ptr<Executable> compileKernel(const Kernel &kernel, const Specialization &specialization,

@@ -94,7 +94,7 @@ public:
       c->run(c->words, begin, end, c->grid, scratch, c->listener);
     };
     int64_t count = plan.grid[0] * plan.grid[1] * plan.grid[2];
-    poolOf(options.threads).run(count, info.scratchBytes, &call, body, &pace_);
+    poolOf(options.threads).run(count, info.scratchBytes, &call, body, &pace_, code_.noteBytes());
     listener.reports.raise();
   }
 

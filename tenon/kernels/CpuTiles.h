@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 /// Tile sizes for a CPU, where a tile lives in the caches of a core and not in the registers of a block: what suits a
 /// GPU is too small, because every instance packs its operands anew. docs/cpu-learned.md says how these were found.
 namespace tenon::zoo {
@@ -35,9 +39,24 @@ inline std::vector<int64_t> tileExtents(int64_t extent, int64_t most, int64_t mu
   return found;
 }
 
+/// Whether this processor has AMX, which multiplies so fast that packing counts.
+inline bool hasMatrixTiles() {
+#if defined(__x86_64__)
+  static const bool has = [] { // asked once: a virtual machine traps the question
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    constexpr unsigned bf16AndTilesAndInt8 = 0b1101u << 22;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & bf16AndTilesAndInt8) == bf16AndTilesAndInt8;
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
+
 /// The tile of c and what is packed of a and b for it fit an L2 cache of 1 MiB: 256 x 256 and up to 512 bytes of K.
 /// Smaller ones where there would not be enough of them, or a few too many, for the threads.
-inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int threads) {
+inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int threads,
+                             bool matrixTiles = hasMatrixTiles()) {
   if (m <= 4) // nothing is packed: long rows of b, read as they come
     return {{"bm", std::max<int64_t>(m, 1)},
             {"bn", std::clamp<int64_t>(roundUp((n + threads - 1) / threads, 64), 128, threads > 1 ? 1024 : 4096)},
@@ -52,14 +71,22 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
   int64_t bk = evenTile(k, depth / size);
   if (k % bk && k * size <= 2048)
     bk = k; // rather a long step than an edge
-  // One thread goes through the tiles of a column of them in order, and what AMX's tiles have packed of b for all of K
-  // stays (up to 1 MiB); few rows are then best, whose sums stay near. Where K is longer, it takes long steps.
-  if (threads == 1 && size < 4 && m > 64) {
-    if (k * size <= 4096)
-      return {{"bm", std::min<int64_t>(roundUp(m, 32), k * size > depth ? 128 : 256)},
-              {"bn", std::clamp<int64_t>(roundUp(n, 32), 32, 256)},
-              {"bk", std::max<int64_t>(k, 1)}};
-    bk = evenTile(k, 4 * depth / size);
+  // A thread goes through the tiles of a column of them in order, and what AMX's tiles have packed of b for all of K
+  // stays (up to 1 MiB); few rows are then best, whose sums stay near. Where K is longer, one thread takes long steps.
+  if ((threads == 1 || matrixTiles) && size < 4 && m > 64) {
+    if (k * size <= 4096) {
+      int64_t rows = std::min<int64_t>(roundUp(m, 32), k * size > depth ? 128 : 256);
+      int64_t columns = std::clamp<int64_t>(roundUp(n, 32), 32, 256);
+      auto areEnough = [&] {
+        return threads == 1 || (m + rows - 1) / rows * ((n + columns - 1) / columns) >= 4 * threads;
+      };
+      while (rows > 64 && !areEnough())
+        rows = roundUp(rows / 2, 32);
+      if (areEnough())
+        return {{"bm", rows}, {"bn", columns}, {"bk", std::max<int64_t>(k, 1)}};
+    }
+    if (threads == 1)
+      bk = evenTile(k, 4 * depth / size);
   }
   // Where there are few rows, most of the time goes into reading b, and pieces of its rows should be long: 1 KiB, as
   // long as what is packed of it is no more than half of a cache of 1 MiB.

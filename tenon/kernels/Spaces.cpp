@@ -93,6 +93,8 @@ Space spaceOf(const Entry &entry, const Problem &problem, Target target) {
     return softmaxSpace(problem, target);
   if (&entry.kernel == &layerNorm)
     return layerNormSpace(problem, target);
+  if (&entry.kernel == &dequantMatmul)
+    return dequantMatmulSpace(problem, target);
   if (&entry.kernel == &gatedMlp)
     return gatedMlpSpace(problem, target);
   if (&entry.kernel == &groupedMatmul)

@@ -21,6 +21,7 @@ Space matmulSpace(const Problem &problem, Target target);
 Space attentionSpace(const Problem &problem, Target target);
 Space softmaxSpace(const Problem &problem, Target target);
 Space layerNormSpace(const Problem &problem, Target target);
+Space dequantMatmulSpace(const Problem &problem, Target target);
 Space gatedMlpSpace(const Problem &problem, Target target);
 Space groupedMatmulSpace(const Problem &problem, Target target);
 
@@ -39,6 +40,7 @@ struct ProductSizes {
   int64_t products = 1;  ///< that share their first operand, each with sums of its own
   bool mayShare = true;  ///< whether several instances may share the loop over k
   bool mayTakeTurns = true; ///< not where each tile's place is found in memory, which is on the way of its loads
+  int64_t group = 0;        ///< rows of K that a step may not reach beyond; 0: it may be of any length
 };
 Space productSpace(const ProductSizes &sizes);
 /// For element-wise kernels, reductions that walk along their rows, and whatever has no space of its own: any tile will

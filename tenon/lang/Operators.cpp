@@ -371,4 +371,32 @@ Tile abs(Arg x) {
   return result(t.create<arith::MaxSIOp>(o.values[0], negated), o.dtype);
 }
 
+Tile sign(Arg x) {
+  Operands o = unify({x});
+  Tracer::Pin pin(x.where);
+  if (o.dtype == boolean)
+    refuse(o, "sign");
+  Tile number = result(o.values[0], o.dtype);
+  if (isUnsigned(o.dtype))
+    return minimum(number, 1);
+  return where(number > 0, 1, where(number < 0, -1, number)); // a zero keeps its sign, a NaN stays one
+}
+
+Tile isnan(Arg x) {
+  Operands o = unify({x});
+  Tracer::Pin pin(x.where);
+  if (!isFloat(o.dtype))
+    refuse(o, "isnan");
+  Tile number = result(o.values[0], o.dtype);
+  return number != number;
+}
+
+Tile isinf(Arg x) {
+  Operands o = unify({x});
+  Tracer::Pin pin(x.where);
+  if (!isFloat(o.dtype))
+    refuse(o, "isinf");
+  return abs(result(o.values[0], o.dtype)) == inf;
+}
+
 } // namespace tenon

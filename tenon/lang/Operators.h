@@ -44,6 +44,11 @@ Tile maximum(Arg a, Arg b);
 Tile minimum(Arg a, Arg b);
 /// minimum(maximum(x, low), high): high if low is greater, NaN if x is NaN.
 Tile clamp(Arg x, Arg low, Arg high);
+/// -1, 0 or 1 of the operand's type; of a float zero or NaN, itself.
+Tile sign(Arg x);
+/// Of floats, as booleans.
+Tile isnan(Arg x);
+Tile isinf(Arg x);
 /// a * b + c with one rounding.
 Tile fma(Arg a, Arg b, Arg c);
 /// ceil(a / b) for non-negative integers.
@@ -73,7 +78,7 @@ Tile abs(Arg x);
 /// which is a quotient.
 Tile pow(Arg x, Arg y);
 
-// Making tiles.
+// Making tiles; full and zeros of an empty shape, {}, are a scalar.
 Tile full(DType type, const Shape &shape, Arg value, std::source_location where = std::source_location::current());
 Tile zeros(DType type, const Shape &shape, std::source_location where = std::source_location::current());
 /// 0, 1, 2, ... along dimension dim of the shape.
@@ -127,6 +132,14 @@ std::vector<Tile> scan(const std::vector<Tile> &tiles, int dim, const CombineMan
                        std::source_location where = std::source_location::current());
 Tile cumsum(const Tile &x, int dim, bool reverse = false,
             std::source_location where = std::source_location::current());
+
+/// Along one dimension of a power of two of elements, the smallest first; a NaN counts as larger than everything else.
+Tile sort(const Tile &x, int dim, bool descending = false,
+          std::source_location where = std::source_location::current());
+/// The first tile sorted, and the others in the same order: positions, say, which then are where elements were. Of
+/// equal elements either may come first.
+std::vector<Tile> sort(const std::vector<Tile> &tiles, int dim, bool descending = false,
+                       std::source_location where = std::source_location::current());
 
 struct DotOptions {
   bool allow_tf32 = false; ///< f32 operands may be rounded to tf32

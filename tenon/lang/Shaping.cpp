@@ -23,18 +23,23 @@ RankedTensorType tensorType(DType type, const Shape &shape) {
 
 Tile full(DType type, const Shape &shape, Arg value, std::source_location where) {
   Tracer &t = Tracer::currentAt(where);
-  checkShape(type, shape, where);
+  if (!shape.empty())
+    checkShape(type, shape, where);
   Value scalar = materialize(value, type);
   if (value.kind == Arg::Kind::tile) {
     if (!shapeOf(scalar).empty())
       throw Error(where, "full() repeats a scalar, not a tile of shape " + toString(shapeOf(scalar)));
     scalar = t.use(Tile(handleOf(scalar, value.handle.dtype)).to(type, where).handle());
   }
+  if (shape.empty())
+    return Tile(handleOf(scalar, type));
   return Tile(handleOf(t.create<tile::SplatOp>(tensorType(type, shape), scalar), type));
 }
 
 Tile zeros(DType type, const Shape &shape, std::source_location where) {
   Tracer &t = Tracer::currentAt(where);
+  if (shape.empty())
+    return full(type, shape, 0, where);
   checkShape(type, shape, where);
   auto zero = t.builder().getZeroAttr(tensorType(type, shape));
   return Tile(handleOf(t.create<arith::ConstantOp>(llvm::cast<TypedAttr>(zero)), type));

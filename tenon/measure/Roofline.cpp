@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <thread>
 #include <tuple>
@@ -29,8 +30,7 @@ double now() {
 //===--- Peaks ----------------------------------------------------------------------------------------------------===//
 // Independent chains of one instruction, more of them than its latency, so that every cycle begins as many as it can.
 
-/// Runs so many rounds and returns how many operations one round has.
-using PeakLoop = double (*)(int64_t rounds);
+using PeakLoop = decltype(Peak::loop);
 
 #if defined(__x86_64__)
 
@@ -220,7 +220,7 @@ Peaks measurePeaks(int threads, double seconds) {
   auto consider = [&](Peak &peak, PeakLoop loop, const char *instructions) {
     double found = operationsPerSecond(loop, threads, seconds);
     if (found > peak.operationsPerSecond)
-      peak = {found, instructions};
+      peak = {found, instructions, loop};
   };
 #if defined(__x86_64__)
   const Machine &machine = thisMachine();
@@ -249,6 +249,31 @@ Peaks measurePeaks(int threads, double seconds) {
   peaks.bf16 = peaks.int8 = peaks.f32;
 #endif
   return peaks;
+}
+
+double rateNow(const Peak &peak, int threads, double seconds) {
+  // About 20 us, so that all end at about the same time, however fast each is.
+  double operations = peak.loop(1);
+  auto rounds = static_cast<int64_t>(2e-5 * peak.operationsPerSecond / operations) + 1;
+  std::barrier ready(threads);
+  std::vector<double> rates(static_cast<size_t>(threads));
+  auto work = [&](double &rate) {
+    ready.arrive_and_wait();
+    int64_t done = 0;
+    double start = now(), taken = 0;
+    for (; taken < seconds; taken = now() - start) {
+      peak.loop(rounds);
+      done += rounds;
+    }
+    rate = operations * static_cast<double>(done) / taken;
+  };
+  {
+    std::vector<std::jthread> others;
+    for (double &rate : std::span(rates).subspan(1))
+      others.emplace_back([&work, &rate] { work(rate); });
+    work(rates[0]);
+  }
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
 //===--- Copies ---------------------------------------------------------------------------------------------------===//

@@ -17,6 +17,8 @@ namespace tenon {
 struct Peak {
   double operationsPerSecond = 0;
   std::string instructions; ///< "avx512 fma", "amx int8", ...
+  /// Runs so many rounds of them and returns how many operations a round has.
+  double (*loop)(int64_t rounds) = nullptr;
 };
 
 /// Of f32, of bf16 with f32 sums, of int8 with i32 sums. What has no instructions of its own counts as f32.
@@ -25,6 +27,11 @@ struct Peaks {
 };
 /// `threads` of them at once, nothing but registers touched; the best of a few runs of `seconds` each.
 Peaks measurePeaks(int threads, double seconds = 0.02);
+
+/// Operations a second of the calling thread and `threads` - 1 more that run a peak's loop for so many seconds: what
+/// the processors give at this moment, which on a machine that is shared may be a part of the peak and change from one
+/// millisecond to the next.
+double rateNow(const Peak &peak, int threads, double seconds = 0.004);
 
 /// Bytes from one place to another, by threads: the yardstick for kernels that wait for memory. The ways a copy can be
 /// made are tried, and the fastest is kept, so that the yardstick is what the machine gives and not what one loop does:

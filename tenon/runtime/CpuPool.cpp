@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <optional>
@@ -72,10 +73,12 @@ private:
 /// The scratch of this thread. A body that calls run() again still uses its own, hence one arena per depth.
 class Scratch {
 public:
-  explicit Scratch(size_t bytes) {
+  Scratch(size_t bytes, size_t noteBytes) {
     if (depth_ == arenas_.size())
       arenas_.emplace_back();
     memory_ = bytes ? arenas_[depth_].reserve(bytes) : nullptr;
+    if (noteBytes)
+      std::memset(static_cast<std::byte *>(memory_) + bytes - noteBytes, 0, noteBytes);
     ++depth_; // last: the destructor does not run if reserve throws
   }
   ~Scratch() { --depth_; }
@@ -93,26 +96,90 @@ private:
 thread_local std::vector<Arena> Scratch::arenas_;
 thread_local size_t Scratch::depth_ = 0;
 
-/// One run(), shared by the workers on it. They take pieces from a counter instead of splitting ranges: neighbouring
-/// pieces then run at the same time and share what they read in the cache, and a worker that never comes costs nothing.
-/// A piece is a share of what is left: long ones first, and at the end single items, so that nobody waits long for the
-/// last one, however fast or slow (two threads of a core, a processor that others use too) each of the workers is.
+/// Items for workers that know something of those before: each has a part to itself, goes through it from the begin,
+/// and then takes the later half of what is left to whoever has most. A worker that never comes costs nothing.
+class Parts {
+public:
+  Parts(int64_t count, int64_t workers) : parts_(static_cast<size_t>(workers)) {
+    for (int64_t i = 0; i < workers; ++i)
+      parts_[static_cast<size_t>(i)].rest = pack(count * i / workers, count * (i + 1) / workers);
+  }
+  static bool areFor(int64_t count) { return count <= int64_t(most); }
+
+  bool take(int worker, int64_t &begin, int64_t &end) {
+    std::atomic<uint64_t> &own = parts_[static_cast<size_t>(worker)].rest;
+    for (uint64_t rest = own.load(std::memory_order_relaxed);;) {
+      if (!left(rest)) {
+        if (!help(own))
+          return false;
+        rest = own.load(std::memory_order_relaxed);
+        continue;
+      }
+      uint64_t first = rest >> 32, after = first + std::max<uint64_t>(left(rest) / piecesPerThread, 1);
+      if (own.compare_exchange_weak(rest, pack(after, rest & most), std::memory_order_relaxed)) {
+        begin = static_cast<int64_t>(first);
+        end = static_cast<int64_t>(after);
+        return true;
+      }
+    }
+  }
+
+private:
+  // Begin and end in one word. No word with items in it comes twice, since whoever changes it takes some of them.
+  static constexpr uint64_t most = 0xffffffff;
+  static uint64_t pack(uint64_t begin, uint64_t end) { return begin << 32 | end; }
+  static uint64_t left(uint64_t rest) { return (rest & most) - (rest >> 32); }
+
+  bool help(std::atomic<uint64_t> &own) {
+    for (;;) {
+      Part *slowest = nullptr;
+      uint64_t rest = 0;
+      for (Part &part : parts_)
+        if (uint64_t its = part.rest.load(std::memory_order_relaxed); left(its) > left(rest)) {
+          slowest = &part;
+          rest = its;
+        }
+      if (!slowest)
+        return false;
+      uint64_t end = rest & most, from = end - (left(rest) + 1) / 2;
+      if (slowest->rest.compare_exchange_strong(rest, pack(rest >> 32, from), std::memory_order_relaxed)) {
+        own.store(pack(from, end), std::memory_order_relaxed);
+        return true;
+      }
+    }
+  }
+
+  struct alignas(64) Part {
+    std::atomic<uint64_t> rest;
+  };
+  std::vector<Part> parts_;
+};
+
+/// One run(), shared by the workers on it. Unless they keep notes, they take pieces from a counter instead of splitting
+/// ranges: neighbouring pieces then run at the same time and share what they read in the cache, and a worker that never
+/// comes costs nothing. A piece is a share of what is left: long ones first, and at the end single items, so that
+/// nobody waits long for the last one, however fast or slow (two threads of a core, a processor that others use too)
+/// each of the workers is.
 ///
 /// TBB orders what the caller did before the workers, and what they do before the caller goes on; the thread sanitizer
 /// cannot look into libtbb, and is told.
 class Job {
 public:
-  Job(int64_t count, int64_t shares, size_t scratchBytes, void *context, CpuPool::Body body)
-      : count_(count), shares_(shares), scratchBytes_(scratchBytes), context_(context), body_(body) {
+  Job(int64_t count, int64_t workers, int64_t shares, size_t scratchBytes, size_t noteBytes, void *context,
+      CpuPool::Body body)
+      : count_(count), shares_(shares), scratchBytes_(scratchBytes), noteBytes_(noteBytes), context_(context),
+        body_(body) {
+    if (noteBytes && Parts::areFor(count))
+      parts_.emplace(count, workers);
     TENON_TSAN(__tsan_release(this));
   }
 
   /// What a worker does.
-  void operator()(int) const {
+  void operator()(int worker) const {
     TENON_TSAN(__tsan_acquire(const_cast<Job *>(this)));
     try {
-      Scratch scratch(scratchBytes_);
-      for (int64_t begin, end; take(begin, end);) {
+      Scratch scratch(scratchBytes_, noteBytes_);
+      for (int64_t begin, end; take(worker, begin, end);) {
         Clock::time_point start = begin == 0 ? Clock::now() : Clock::time_point();
         body_(context_, begin, end, scratch.get());
         if (begin == 0)
@@ -136,7 +203,9 @@ public:
   float firstSecondsEach() const { return firstSecondsEach_; }
 
 private:
-  bool take(int64_t &begin, int64_t &end) const {
+  bool take(int worker, int64_t &begin, int64_t &end) const {
+    if (parts_)
+      return !failed_.load(std::memory_order_relaxed) && parts_->take(worker, begin, end);
     begin = next_.load(std::memory_order_relaxed);
     do {
       if (begin >= count_)
@@ -147,10 +216,11 @@ private:
   }
 
   int64_t count_, shares_;
-  size_t scratchBytes_;
+  size_t scratchBytes_, noteBytes_;
   void *context_;
   CpuPool::Body body_;
   // TBB calls its function as a constant.
+  mutable std::optional<Parts> parts_;
   mutable std::atomic<int64_t> next_ = 0;
   mutable std::atomic<bool> failed_ = false;
   mutable std::exception_ptr error_;
@@ -231,11 +301,11 @@ void CpuPool::Pace::ranShared(int64_t count, float seconds, float firstSecondsEa
   sharedInARow_.store(sharedUntilAlone, std::memory_order_relaxed);
 }
 
-void CpuPool::run(int64_t count, size_t scratchBytes, void *context, Body body, Pace *pace) {
+void CpuPool::run(int64_t count, size_t scratchBytes, void *context, Body body, Pace *pace, size_t noteBytes) {
   if (count <= 0)
     return;
   if (count == 1 || !impl_ || (pace && !pace->isShared(count))) {
-    Scratch scratch(scratchBytes);
+    Scratch scratch(scratchBytes, noteBytes);
     bool isTimed = impl_ && pace;
     Clock::time_point start = isTimed ? Clock::now() : Clock::time_point();
     body(context, 0, count, scratch.get());
@@ -244,8 +314,8 @@ void CpuPool::run(int64_t count, size_t scratchBytes, void *context, Body body, 
     return;
   }
 
-  Job job(count, threads_ * piecesPerThread, scratchBytes, context, body);
   int workers = static_cast<int>(std::min<int64_t>(threads_, count));
+  Job job(count, workers, threads_ * piecesPerThread, scratchBytes, noteBytes, context, body);
   Clock::time_point start = Clock::now();
   impl_->arena.execute([&] {
     // Isolated: a body that waits for a nested run must not pick up a piece of someone else's meanwhile, which could

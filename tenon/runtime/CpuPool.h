@@ -51,7 +51,11 @@ public:
   /// start in increasing order, a few per thread so that a slow one does not hold up the rest. When a body throws, no
   /// further piece starts and the first exception is rethrown here. May be called from several threads at once, and
   /// from inside a body. With a pace, work that will be over in a few microseconds is done by the caller alone.
-  void run(int64_t count, size_t scratchBytes, void *context, Body body, Pace *pace = nullptr);
+  ///
+  /// With notes, the last `noteBytes` of a thread's scratch are zeros when it begins with its first piece, and what a
+  /// piece leaves in scratch is there for the thread's next. Pieces of a thread then follow each other in a part of
+  /// [0, count) that is its own, until it helps another with the end of its part.
+  void run(int64_t count, size_t scratchBytes, void *context, Body body, Pace *pace = nullptr, size_t noteBytes = 0);
 
 private:
   struct Impl;

@@ -18,8 +18,7 @@ TileText traceToText(const Kernel &kernel, const Arguments &arguments, const Lau
                        jit::isGpu(options.target));
   jit::Specialization specialization = binding.specialization();
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  OwningOpRef<ModuleOp> module =
-      traceKernel(kernel, specialization.arguments, specialization.noOverlap, context);
+  OwningOpRef<ModuleOp> module = jit::traceSpecialized(kernel, specialization, context);
   TileText text;
   text.ir = jit::print(*module, /*withLocations=*/true);
   llvm::SHA256 hash;

@@ -189,3 +189,77 @@ func.func @two_grains(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
   tile.store %r, %y[%i] : tensor<64xbf16>, !tile.view<1, bf16>
   return
 }
+
+// -----
+
+// Powers that are seen as f32, but only in the sum of a row: marked as summands.
+// CHECK-LABEL: func.func private @instance
+// CHECK: math.exp2 %{{.*}} {tile.summed} : vector
+// CHECK: math.exp %{{.*}} {tile.summed} : vector
+func.func @log_sums(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                    %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %t = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x512xf32>
+  %e = math.exp2 %t : tensor<1x512xf32>
+  %s = tile.reduce %e dim 1 : (tensor<1x512xf32>) -> tensor<1x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  %w = tile.broadcast %s : tensor<1x1xf32> -> tensor<1x512xf32>
+  %d = arith.subf %t, %w : tensor<1x512xf32>
+  %f = math.exp %d : tensor<1x512xf32>
+  %r = tile.reduce %f dim 1 : (tensor<1x512xf32>) -> tensor<1x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %r, %y[%i, %zero] : tensor<1x1xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// A power that is stored besides, the largest of some, sums of a few and of columns: as they are.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: tile.summed
+// CHECK-LABEL: @tenon_run
+func.func @seen(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                %z: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %t = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<64x512xf32>
+  %e = math.exp %t : tensor<64x512xf32>
+  tile.store %e, %y[%i, %zero] : tensor<64x512xf32>, !tile.view<2, f32>
+  %s = tile.reduce %e dim 1 : (tensor<64x512xf32>) -> tensor<64x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %s, %z[%i, %zero] : tensor<64x1xf32>, !tile.view<2, f32>
+  %f = math.exp2 %t : tensor<64x512xf32>
+  %m = tile.reduce %f dim 1 : (tensor<64x512xf32>) -> tensor<64x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %m, %z[%i, %one] : tensor<64x1xf32>, !tile.view<2, f32>
+  %n = arith.negf %t : tensor<64x512xf32>
+  %g = math.exp2 %n : tensor<64x512xf32>
+  %columns = tile.reduce %g dim 0 : (tensor<64x512xf32>) -> tensor<1x512xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %columns, %y[%zero, %zero] : tensor<1x512xf32>, !tile.view<2, f32>
+  %few = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<64x32xf32>
+  %h = math.exp2 %few : tensor<64x32xf32>
+  %short = tile.reduce %h dim 1 : (tensor<64x32xf32>) -> tensor<64x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %short, %z[%zero, %zero] : tensor<64x1xf32>, !tile.view<2, f32>
+  return
+}

@@ -82,3 +82,37 @@ func.func @divisor(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
   tile.store %h, %z[%i] : tensor<64xf16>, !tile.view<1, f16>
   return
 }
+
+// -----
+
+// A factor that is the same for a whole row is in the coefficients: products of constants, and none with the result,
+// which is one multiply-add. Half of 1 + erf(0.85 x) has no table of its own, but its product with x does.
+// MARKED-LABEL: func.func private @instance
+// CHECK-LABEL: llvm.func @instance
+// CHECK: llvm.fmul %[[FACTOR:.*]], %{{.*}} : vector<16xf32>
+// CHECK: llvm.fmul %[[FACTOR]]
+// CHECK: "llvm.x86.avx512.vpermi2var.ps.512"
+// CHECK-COUNT-6: llvm.fmul %[[FACTOR]]
+// CHECK-NOT: llvm.fmul
+// CHECK: %[[PART:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.fixupimm.ps.512"
+// CHECK: llvm.intr.fma(%[[FACTOR]], %[[PART]]
+// CHECK-NOT: llvm.fdiv
+// CHECK-LABEL: llvm.func @tenon_run
+func.func @scaled(%x: !tile.view<1, bf16> {tile.unit_stride = 0 : i64},
+                  %y: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %f: f32, %i: index) attributes {tile.no_overlap} {
+  %scale = arith.constant dense<0.85> : tensor<512xf32>
+  %one = arith.constant dense<1.0> : tensor<512xf32>
+  %half = arith.constant dense<0.5> : tensor<512xf32>
+  %factor = tile.splat %f : f32 -> tensor<512xf32>
+  %l = tile.load %x[%i] : !tile.view<1, bf16> -> tensor<512xbf16>
+  %t = tile.cast %l : tensor<512xbf16> -> tensor<512xf32>
+  %u = arith.mulf %t, %scale : tensor<512xf32>
+  %e = math.erf %u : tensor<512xf32>
+  %d = arith.addf %e, %one : tensor<512xf32>
+  %h = arith.mulf %d, %half : tensor<512xf32>
+  %p = arith.mulf %t, %h : tensor<512xf32>
+  %s = arith.mulf %factor, %p : tensor<512xf32>
+  %r = tile.cast %s : tensor<512xf32> -> tensor<512xbf16>
+  tile.store %r, %y[%i] : tensor<512xbf16>, !tile.view<1, bf16>
+  return
+}

@@ -6,12 +6,15 @@
 #include "PtxSupport.h"
 #include "SimSupport.h"
 
+#include "tenon/kernels/Kernels.h"
+
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
 
-constexpr const char *read = "where threads read it", *buffered = "is computed while the dots of the iterations before";
+constexpr const char *read = "where threads read it", *buffered = "is computed while the dots of the iterations before",
+                     *registers = "dot takes what is computed for it from registers";
 
 /// Two weights of 4 bits in a byte, half a step of K apart; a scale for each column and group of rows.
 const Kernel int4Product("int4_product(a, b, scale, c, bm=16, bn=64, bk=128, group=128)",
@@ -53,6 +56,34 @@ const Kernel raggedSilu("ragged_silu(a, b, lengths, c, bm=64, bn=64, bk=64)",
                           auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
                           storeSiluProduct(a, b, c, i, j, lengths.at({i}), bm, bn, bk);
                         });
+
+/// Few rows, and weights of which a function is multiplied: those of 2 : 4 sparsity that a mask keeps, squared.
+const Kernel maskedSquares("masked_squares(a, b, keep, bias, c, bm=16, bn=128, bk=64)",
+                           [](View a, View b, View keep, View bias, View c, Param bm, Param bn, Param bk) {
+                             promise_no_overlap();
+                             auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
+                             Tile acc = zeros(f32, {bm, bn});
+                             for (Index k : range(0, a.size(1), bk)) {
+                               Tile w = b.load({k, j * bn}, {bk, bn}).to(f32);
+                               Tile kept = keep.load({k, j * bn}, {bk, bn}) > 0;
+                               acc = dot(a.load({i * bm, k}, {bm, bk}), where(kept, w * w, 0.0f).to(a.dtype()), acc);
+                             }
+                             c.store({i * bm, j * bn}, acc + bias.load({0, j * bn}, {1, bn}));
+                           });
+
+/// Weights of 8 bits and a few that are not, of the same sums.
+const Kernel withOutliers("with_outliers(a, b, d, c, bm=16, bn=64, bk=64)",
+                          [](View a, View b, View d, View c, Param bm, Param bn, Param bk) {
+                            promise_no_overlap();
+                            auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
+                            Tile acc = zeros(f32, {bm, bn});
+                            for (Index k : range(0, a.size(1), bk)) {
+                              Tile x = a.load({i * bm, k}, {bm, bk});
+                              acc = dot(x, exp(b.load({k, j * bn}, {bk, bn}).to(f32) * 0.01f).to(a.dtype()), acc);
+                              acc = dot(x, d.load({k, j * bn}, {bk, bn}), acc);
+                            }
+                            c.store({i * bm, j * bn}, acc);
+                          });
 
 /// Operands that are not computed, and whose elements something else needs as well: norms of rows, sums of columns.
 const Kernel cosines("cosines(a, b, c, sums, bm=64, bn=64, bk=64)",
@@ -184,7 +215,7 @@ void expectSame(const Kernel &kernel, const Arguments &arguments, LaunchOptions 
   LaunchOptions plain = options;
   plain.compile.without = "operands-ahead,late-loads";
   remarks = remarksOf(kernel, arguments, plain);
-  for (const char *part : {read, buffered})
+  for (const char *part : {read, buffered, registers})
     EXPECT_EQ(remarks.find(part), std::string::npos) << remarks;
   auto expected = run(kernel, arguments, plain);
   for (int seed : {0, 1, 5}) {
@@ -197,12 +228,55 @@ TEST(ComputedOperands, WeightsOf4Bits) {
   LaunchOptions few = onSimulator({{"bm", 16}, {"bn", 64}}, 4), many = onSimulator({{"bm", 64}, {"bn", 128}}, 8);
   expectSame(int4Product, int4Arguments(16, 128, 0), few, {});
   for (int64_t k : {128, 256, 384, 640})
-    expectSame(int4Product, int4Arguments(16, 128, k), few, {read, buffered});
+    expectSame(int4Product, int4Arguments(16, 128, k), few, {read, registers});
   expectSame(int4Product, int4Arguments(13, 144, 512), few,
-             {read, buffered}); // rows and columns that end within a tile
-  expectSame(int4Product, int4Arguments(70, 144, 512), many, {read, buffered});
+             {read, registers}); // rows and columns that end within a tile
+  expectSame(int4Product, int4Arguments(70, 144, 512), many, {read, registers});
+  few.compile.stages = 2;
+  few.compile.cluster = 2;
+  expectSame(int4Product, int4Arguments(30, 144, 640), few, {read, registers});
+  few.compile.stages = 0;
+  few.compile.cluster = 1;
   few.compile.split = 2;
-  expectSame(int4Product, int4Arguments(16, 64, 896), few, {read, buffered});
+  expectSame(int4Product, int4Arguments(16, 64, 896), few, {read, registers});
+  few.compile.without = "register-operands";
+  EXPECT_NE(remarksOf(int4Product, int4Arguments(16, 64, 896), few).find(buffered), std::string::npos);
+}
+
+/// Several blocks of 64 of the operand's rows in one warpgroup and in several; K that is no power of two.
+TEST(ComputedOperands, FromRegisters) {
+  for (auto [bm, bn, bk, warps] :
+       {std::array<int, 4>{8, 128, 64, 4}, {16, 256, 32, 4}, {64, 128, 96, 8}, {3, 64, 64, 4}})
+    for (bool alongK : {false, true}) {
+      auto weights = [&](DType dtype, unsigned seed) {
+        return alongK ? matrix(dtype, 144, 208, seed).transpose({1, 0}) : matrix(dtype, 208, 144, seed);
+      };
+      Arguments arguments = {matrix(f16, bm, 208, 1), weights(f16, 2), weights(i8, 3), matrix(f32, 1, 144, 4),
+                             Tensor::zeros(f32, {bm, 144})};
+      LaunchOptions options = onSimulator({{"bm", bm}, {"bn", bn}, {"bk", bk}}, warps);
+      expectSame(maskedSquares, arguments, options, {read, registers});
+    }
+}
+
+/// Integers and floats; scales of groups of rows, or of all.
+TEST(ComputedOperands, WeightsOf8Bits) {
+  for (DType dtype : {i8, u8, f8e4m3, f8e5m2})
+    for (int64_t group : {0, 32, 64}) {
+      int64_t bk = group ? group : 64, groups = group ? (200 + group - 1) / group : 1;
+      DType rounded = group ? f16 : bf16;
+      Tensor weights = isFloat(dtype) ? matrix(dtype, 200, 144, 2) : zoo::randomTensor(dtype, {200, 144}, 2, 0, 127);
+      expectSame(zoo::dequantMatmul,
+                 {matrix(rounded, 13, 200, 1), weights, matrix(f32, groups, 144, 3), Tensor::zeros(rounded, {13, 144})},
+                 onSimulator({{"bm", 16}, {"bn", 64}, {"bk", bk}, {"group", group}}, 4), {read, registers});
+    }
+}
+
+/// Where products of other operands are added as well, all of them go through shared memory.
+TEST(ComputedOperands, OtherProductsOfTheSameSums) {
+  Arguments arguments = {matrix(f16, 13, 200, 1), matrix(i8, 200, 144, 2), matrix(f16, 200, 144, 3),
+                         Tensor::zeros(f32, {13, 144})};
+  expectSame(withOutliers, arguments, onSimulator({}, 4), {read, buffered});
+  EXPECT_EQ(remarksOf(withOutliers, arguments, onSimulator({}, 4)).find(registers), std::string::npos);
 }
 
 TEST(ComputedOperands, ActivationsOnTheirWayIn) {
@@ -224,7 +298,7 @@ TEST(ComputedOperands, InTurns) {
   options.compile.pingPong = true;
   for (int64_t k : {64, 328})
     expectSame(siluProduct, siluArguments(200, 136, k), options, {inTurns, read, buffered});
-  expectSame(int4Product, int4Arguments(72, 136, 384), options, {inTurns, read, buffered});
+  expectSame(int4Product, int4Arguments(72, 144, 384), options, {inTurns, read, registers});
   expectSame(raggedSilu, raggedArguments(456, 72, 328), options, {inTurns, read, buffered});
 }
 
@@ -242,7 +316,7 @@ TEST(ComputedOperands, SharedTails) {
   options.compile.shareTail = true;
   expectSame(siluProduct, siluArguments(128, 128, 640), options,
              {"the last program instances are shared by all blocks", read, buffered});
-  expectSame(int4Product, int4Arguments(64, 128, 1280), options, {read, buffered});
+  expectSame(int4Product, int4Arguments(64, 128, 1280), options, {read, registers});
   options.compile.cluster = 2;
   expectSame(siluProduct, siluArguments(128, 192, 640), options, {read, buffered});
 }
@@ -285,6 +359,7 @@ TEST(ComputedOperands, RowsThatBeginAnywhere) {
 /// Where loops are split, slots are so many that two blocks fit; not where somebody says how many.
 TEST(ComputedOperands, TwoBlocks) {
   LaunchOptions options = onSimulator({}, 4);
+  options.compile.without = "register-operands"; // which need no buffers
   auto bytes = [&] { return prepare(int4Product, int4Arguments(16, 256, 1024), options).gpu->sharedBytes; };
   constexpr int64_t halfOfAll = 113 * 1024;
   EXPECT_GT(bytes(), halfOfAll);
@@ -299,7 +374,7 @@ TEST(ComputedOperands, TransposedWeights) {
   Arguments arguments = int4Arguments(16, 128, 512);
   arguments[1] = matrix(i8, 128, 256, 2).transpose({1, 0});
   arguments[2] = matrix(f32, 128, 4, 3).transpose({1, 0});
-  expectSame(int4Product, arguments, onSimulator({}, 4), {read, buffered});
+  expectSame(int4Product, arguments, onSimulator({}, 4), {read, registers});
 }
 
 /// Where shared memory has not room for three buffers there is one, and where not for slots besides, threads load.
@@ -340,9 +415,24 @@ TEST(ComputedOperands, DotsAreNotWaitedFor) {
   std::string ptx = emit(siluProduct, siluArguments(256, 512, 256), "ptx", options);
   EXPECT_GT(count(ptx, "wgmma.wait_group.sync.aligned \t1") + count(ptx, "wgmma.wait_group.sync.aligned 1"), 0u);
   expectAssembles(ptx);
+  options.params = {{"bm", 16}, {"bn", 256}, {"bk", 64}};
+  ptx = emit(int4Product, int4Arguments(16, 512, 1024), "ptx", options);
+  EXPECT_GT(count(ptx, "}, {%r"), 0u); // registers instead of a descriptor
+  expectAssembles(ptx);
   options.params = {};
   expectAssembles(emit(int4Product, int4Arguments(16, 256, 1024), "ptx", options));
   expectAssembles(emit(gatedProducts, gatedArguments(128, 128, 256), "ptx", options));
+}
+
+/// Where an operand would take more registers than there are beside the sums, it goes through shared memory.
+TEST(ComputedOperands, LongStepsAreWritten) {
+  LaunchOptions options;
+  options.params = {{"bm", 16}, {"bn", 128}, {"bk", 128}};
+  options.compile.warps = 4;
+  auto fromRegisters = [&] { return count(emit(int4Product, int4Arguments(16, 512, 1024), "ptx", options), "}, {%r"); };
+  EXPECT_GT(fromRegisters(), 0u);
+  options.params["bk"] = 512; // 256 for each half of a byte
+  EXPECT_EQ(fromRegisters(), 0u);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the CPU target does for kernels that wait for memory: results past the cache, random numbers in fours. Kernels
+// What the CPU target does for kernels that wait for memory: results past the cache. Kernels
 // that have nothing in common but that, at sizes and addresses on both sides of every decision.
 #include "tenon/jit/Jit.h"
 #include "tenon/kernels/Kernels.h"
@@ -13,6 +13,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <random>
+#include <vector>
 
 using namespace tenon;
 
@@ -200,6 +202,43 @@ TEST(CpuMemory, RowsOfLargeResultsAreThoseOfSmallOnes) {
     }
 }
 
+/// The Euclidean norm of what each row is beside its mean, scaled so that no square overflows, of rows that are wanted;
+/// and the mean: single numbers are stored between the loops and behind them, and read from elsewhere.
+const Kernel norms("norms(x, wanted, mean, norm, cols)", [](View x, View wanted, View mean, View norm, Param cols) {
+  Index i = grid(x.size(0));
+  Tile t = x.load({i, 0}, {1, cols}).to(f32), m = sum(t, 1) / x.size(1).to(f32);
+  mean.store({i}, reshape(m, {1}));
+  Tile d = abs(t - m), largest = max(d, 1), q = d / largest;
+  Tile counts = expand(wanted.load({i}, {1}, 0), 1);
+  Tile length = largest * sqrt(sum(q * q, 1));
+  norm.store({i}, reshape(where(counts > 0, length, -1), {1}));
+});
+
+/// Rows in flight where only numbers are stored: a launch of many rows has the bits of launches of one row each, whose
+/// loops run one by one.
+TEST(CpuMemory, NumbersOfManyRowsAreThoseOfSingleOnes) {
+  for (DType type : {f32, bf16})
+    for (int64_t cols : {4096, 4000})
+      for (int threads : {1, 2}) {
+        constexpr int64_t rows = 301;
+        Tensor x = fractions(type, rows, cols, 1), wanted = Tensor::zeros(f32, {rows});
+        Tensor mean = Tensor::zeros(f32, {rows}), norm = Tensor::zeros(f32, {rows});
+        for (int64_t i = 0; i < rows; ++i)
+          wanted.set({i}, i % 5 != 2);
+        LaunchOptions options;
+        options.threads = threads;
+        options.params = {{"cols", 4096}};
+        launch(norms, {x, wanted, mean, norm}, options);
+        for (int64_t i = 0; i < rows; ++i) {
+          Tensor one = Tensor::zeros(f32, {1}), other = Tensor::zeros(f32, {1});
+          launch(norms, {x.slice(0, i, 1), wanted.slice(0, i, 1), one, other}, options);
+          ASSERT_EQ(one.get({0}), mean.get({i})) << i;
+          ASSERT_EQ(other.get({0}), norm.get({i})) << i;
+          ASSERT_TRUE(i % 5 == 2 ? norm.get({i}) == -1 : norm.get({i}) > 1) << i;
+        }
+      }
+}
+
 /// The same kernel on one tensor twice (no streaming: read and written) and on two.
 TEST(CpuMemory, InPlaceIsTheSame) {
   Tensor x = numbers(Tensor::empty(f32, {3000, 2048})), y = Tensor::zeros(f32, {3000, 2048});
@@ -247,84 +286,6 @@ TEST(CpuMemory, RoundsToBf16) {
         ASSERT_EQ(std::signbit(rounded), std::signbit(expected)) << std::hex << bits[i];
       }
     }
-  }
-}
-
-/// Rows whose first counter is a multiple of 4, and rows where it is not; lanes in fours and left-over ones.
-TEST(CpuMemory, RandomBitsInFours) {
-  const Kernel bits("bits(y, seed, rows=3, cols=64)", [](View y, Index seed, Param rows, Param cols) {
-    auto [i, j] = grid(cdiv(y.size(0), rows), cdiv(y.size(1), cols));
-    Tile row = iota(i64, {rows, 1}, 0) + i * rows, column = iota(i64, {1, cols}, 1) + j * cols;
-    y.store({i * rows, j * cols}, random_bits(seed, row * y.size(1) + column));
-  });
-  for (int64_t cols : {64, 63, 62, 130, 7, 100})
-    for (int64_t tile : {64, 36, 6})
-      for (const char *isa : {"native", "baseline"}) {
-        LaunchOptions options;
-        options.params = {{"cols", tile}};
-        options.compile.isa = isa;
-        Tensor y = Tensor::zeros(u32, {11, cols});
-        int64_t seed = 0x7123456789abcdef;
-        launch(bits, {y, seed}, options);
-        for (int64_t i = 0; i < y.elements(); ++i)
-          ASSERT_EQ(static_cast<uint32_t>(y.getInt({i / cols, i % cols})),
-                    zoo::randomWord(static_cast<uint64_t>(seed), static_cast<uint64_t>(i)))
-              << cols << " columns, tiles of " << tile << ", element " << i;
-      }
-}
-
-/// Numbers that are drawn in lumps by the nest that uses them, of both lengths; more of them than that nest uses; rows
-/// that begin in the middle of a block; tiles that end outside.
-TEST(CpuMemory, RandomBitsInLumps) {
-  const Kernel noise("noise(y, s, seed, rows=2, cols)", [](View y, View s, Index seed, Param rows, Param cols) {
-    auto [i, j] = grid(cdiv(y.size(0), rows), cdiv(y.size(1), cols));
-    Tile row = iota(i64, {rows, 1}, 0) + i * rows, column = iota(i64, {1, cols}, 1) + j * cols;
-    Tile counter = row * y.size(1) + column;
-    Tile halves = random_bits(seed, counter, {.bits = 16, .rounds = 7}).to(i32),
-         words = random_bits(seed, counter) >> 8;
-    y.store({i * rows, j * cols}, halves + words.to(i32));
-    Tile others = random_bits(seed + 1, counter, {.bits = 16, .rounds = 8}).to(i32);
-    s.store({i * rows, j * cols}, others * 2 + max(others, 1));
-  });
-  for (int64_t cols : {1024, 1001})
-    for (int64_t tile : {512, 1024, 320}) {
-      LaunchOptions options;
-      options.params = {{"cols", tile}};
-      Tensor y = Tensor::zeros(i32, {3, cols}), s = Tensor::zeros(i32, {3, cols});
-      uint64_t seed = 0x7123456789abcdef;
-      launch(noise, {y, s, static_cast<int64_t>(seed)}, options);
-      for (int64_t i = 0; i < y.elements(); ++i) {
-        auto at = static_cast<uint64_t>(i);
-        auto expected = static_cast<int64_t>(zoo::randomHalf(seed, at, 7) + (zoo::randomWord(seed, at) >> 8));
-        ASSERT_EQ(y.getInt({i / cols, i % cols}), expected) << cols << " columns, tiles of " << tile << ", " << i;
-        int64_t largest = 0, row = i / cols, first = i % cols / tile * tile;
-        if (i % cols == first) // the largest of a tile's row, what lies outside included
-          for (int64_t k = 0; k < tile; ++k)
-            largest =
-                std::max<int64_t>(largest, zoo::randomHalf(seed + 1, static_cast<uint64_t>(row * cols + first + k), 8));
-        if (i % cols == first)
-          ASSERT_EQ(s.getInt({row, first}), int64_t(2 * zoo::randomHalf(seed + 1, at, 8)) + largest)
-              << cols << ", " << tile;
-      }
-    }
-}
-
-/// Counters that run backwards, or in steps, or past 2^32, are not taken for neighbours.
-TEST(CpuMemory, RandomBitsOfOtherCounters) {
-  const Kernel bits("strange(y, seed)", [](View y, Index seed) {
-    grid(1);
-    Tile n = iota(i64, {64}, 0);
-    Tile counters = concat({expand(4000 - n, 0), expand(3 * n, 0), expand(n + int64_t(0x3fffffff0), 0),
-                            expand(n * n, 0)}, 0);
-    y.store({0, 0}, random_bits(seed, counters));
-  });
-  Tensor y = Tensor::zeros(u32, {4, 64});
-  launch(bits, {y, 99});
-  for (int64_t n = 0; n < 64; ++n) {
-    int64_t counters[] = {4000 - n, 3 * n, n + 0x3fffffff0, n * n};
-    for (int64_t row = 0; row < 4; ++row)
-      ASSERT_EQ(static_cast<uint32_t>(y.getInt({row, n})), zoo::randomWord(99, static_cast<uint64_t>(counters[row])))
-          << row << ", " << n;
   }
 }
 
@@ -451,18 +412,48 @@ TEST(CpuMemory, CoarseQuotientsByOneDivisor) {
     }
 }
 
-/// Rows of counters in whole blocks, on both sides of where the blocks' numbers outgrow 32 bits.
-TEST(CpuMemory, RandomBitsAcrossTheUpperHalf) {
-  const Kernel bits("far(y, seed, first, cols=64)", [](View y, Index seed, Index first, Param cols) {
-    Index i = grid(cdiv(y.size(0), cols));
-    y.store({i * cols}, random_bits(seed, iota(i64, {cols}, 0) + (i * cols + first)));
+/// x times half of 1 + erf(0.85 x), times a factor of the launch and one of the row, which are in the table's
+/// coefficients; what is not scaled by one number for a row is multiplied as ever.
+TEST(CpuMemory, TabulatedTimesFactor) {
+  auto activated = [](const Tile &t) { return t * (0.5 * (1 + erf(0.85 * t))); };
+  const Kernel ofLaunch("of_launch(x, s, y, f, cols=64)", [=](View x, View, View y, Scalar f, Param cols) {
+    Index i = grid(x.size(0));
+    y.store({i, 0}, (activated(x.load({i, 0}, {1, cols}).to(f32)) * f).to(bf16));
   });
-  for (int64_t first : {int64_t(0x3ffffff00), int64_t(0x3fffffff0), int64_t(0x400000000), int64_t(0x7fffffffc)}) {
-    Tensor y = Tensor::zeros(u32, {640});
-    launch(bits, {y, 12345, first});
-    for (int64_t i = 0; i < 640; ++i)
-      ASSERT_EQ(static_cast<uint32_t>(y.getInt({i})), zoo::randomWord(12345, static_cast<uint64_t>(first + i)))
-          << first << " + " << i;
+  const Kernel ofRow("of_row(x, s, y, f, cols=64)", [=](View x, View s, View y, Scalar, Param cols) {
+    Index i = grid(x.size(0));
+    Tile factor = s.load({i, 0}, {1, 1}).to(f32);
+    y.store({i, 0}, (activated(x.load({i, 0}, {1, cols}).to(f32)) * factor).to(bf16));
+  });
+  const Kernel ofElement("of_element(x, s, y, f, cols=64)", [=](View x, View s, View y, Scalar, Param cols) {
+    Index i = grid(x.size(0));
+    Tile factor = s.load({i, 0}, {1, cols}).to(f32);
+    y.store({i, 0}, (activated(x.load({i, 0}, {1, cols}).to(f32)) * factor).to(bf16));
+  });
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (int64_t cols : {64, 500, 4096}) {
+    Tensor x = Tensor::empty(bf16, {3, cols}), s = Tensor::empty(bf16, {3, cols});
+    x.fillRandom(1, -7, 7);
+    s.fillRandom(2, 0.5, 2);
+    double special[] = {infinity, -infinity, std::nan(""), 0.0, -0.0, 1e30, -1e30, 1e-39, -1e-39, 3e-37};
+    for (int64_t i = 0; i < 10; ++i)
+      x.set({1, 5 * i}, special[i]);
+    for (const Kernel *kernel : {&ofLaunch, &ofRow, &ofElement}) {
+      Tensor y = Tensor::zeros(bf16, {3, cols});
+      LaunchOptions options;
+      options.params = {{"cols", cols}};
+      launch(*kernel, {x, s, y, 1.25}, options);
+      for (int64_t row = 0; row < 3; ++row)
+        for (int64_t col = 0; col < cols; ++col) {
+          double t = x.get({row, col}), got = y.get({row, col});
+          double factor = kernel == &ofLaunch ? 1.25 : s.get({row, kernel == &ofRow ? 0 : col});
+          double wanted = t * (std::erfc(-0.85 * t) / 2) * factor;
+          EXPECT_TRUE(std::isinf(wanted) || std::isnan(wanted)
+                          ? (std::isnan(wanted) ? std::isnan(got) : got == wanted)
+                          : std::abs(got - wanted) <= 0x1.1p-8 * std::abs(wanted) + std::abs(t) * 0x1p-23 + 0x1p-133)
+              << t << " times " << factor << " gives " << got;
+        }
+    }
   }
 }
 
@@ -499,6 +490,43 @@ TEST(CpuMemory, ExtremesOfRowsSeeEveryNan) {
               << isa << ", " << row << " of " << cols;
         EXPECT_FALSE(std::signbit(most.get({cols, 0}))) << isa;
         EXPECT_TRUE(std::signbit(least.get({cols + 1, 0}))) << isa;
+      }
+    }
+}
+
+/// Rows of one sign or of both, of infinities, of numbers of every size: extremes are those of the numbers.
+TEST(CpuMemory, ExtremesOfRowsAreThoseOfNumbers) {
+  const Kernel extremes("extremes(x, most, least, cols)", [](View x, View most, View least, Param cols) {
+    Index i = grid(x.size(0));
+    Tile t = x.load({i, 0}, {1, cols}, /*padding=*/-3).to(f32);
+    most.store({i, 0}, max(t, 1));
+    least.store({i, 0}, min(t, 1));
+  });
+  constexpr int64_t rows = 60;
+  for (int64_t cols : {64, 96, 1024, 1100})
+    for (int64_t beyond : {0, 7}) { // of the tile, in which elements outside the view are -3
+      Tensor x = Tensor::empty(bf16, {rows, cols - beyond}), most = Tensor::zeros(f32, {rows, 1});
+      Tensor least = Tensor::zeros(f32, {rows, 1});
+      std::mt19937 generator(7);
+      std::vector<double> wantedMost(rows, beyond ? -3 : -INFINITY), wantedLeast(rows, beyond ? -3 : INFINITY);
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t col = 0; col < cols - beyond; ++col) {
+          auto exponent = static_cast<int>(generator() % 254) - 126;
+          double number = std::ldexp(1 + static_cast<double>(generator() % 128) / 128, row % 5 == 4 ? -133 : exponent);
+          bool isNegative = row % 3 == 0 || (row % 3 == 1 && generator() % 2);
+          x.set({row, col}, (isNegative ? -1 : 1) * (generator() % 997 ? number : INFINITY));
+          wantedMost[row] = std::max(wantedMost[row], x.get({row, col}));
+          wantedLeast[row] = std::min(wantedLeast[row], x.get({row, col}));
+        }
+      for (const char *isa : {"native", "avx2"}) {
+        LaunchOptions options;
+        options.params = {{"cols", cols}};
+        options.compile.isa = isa;
+        launch(extremes, {x, most, least}, options);
+        for (int64_t row = 0; row < rows; ++row) {
+          ASSERT_EQ(most.get({row, 0}), wantedMost[row]) << isa << ", row " << row << " of " << cols;
+          ASSERT_EQ(least.get({row, 0}), wantedLeast[row]) << isa << ", row " << row << " of " << cols;
+        }
       }
     }
 }

@@ -229,6 +229,51 @@ TEST(CpuPowers, SoftSteps) {
   }
 }
 
+/// The logarithm of each row's sum of powers: of e, relative to the largest, and of two, as they are.
+const Kernel logSums("log_sums(x, ofE, ofTwo, cols)", [](View x, View ofE, View ofTwo, Param cols) {
+  Index i = grid(x.size(0));
+  Tile t = x.load({i, 0}, {1, cols}, -inf).to(f32), m = max(t, 1);
+  ofE.store({i, 0}, m + log(sum(exp(t - m), 1)));
+  ofTwo.store({i, 0}, log2(sum(exp2(t), 1)));
+});
+
+TEST(CpuPowers, AddedUp) {
+  constexpr int64_t rows = 40, cols = 1000;
+  for (DType type : {f32, bf16})
+    for (const char *isa : {"native", "avx2", "baseline"}) {
+      Tensor x = Tensor::empty(type, {rows, cols}), ofE = Tensor::zeros(f32, {rows, 1}),
+             ofTwo = Tensor::zeros(f32, {rows, 1});
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < cols; ++j) // powers of about 1, where what is left is rounded, and of 2^-120 to 2^120
+          x.set({i, j},
+                std::sin(static_cast<double>(i * cols + j)) * (i < 4 ? 0x1p-6 : 4) + (i < 8 ? 0 : 6.0 * (i - 24)));
+      x.set({0, 3}, -INFINITY);
+      x.set({1, 3}, INFINITY);
+      x.set({2, 3}, NAN);
+      x.set({3, 3}, -300);
+      LaunchOptions options;
+      options.compile.isa = isa;
+      options.params = {{"cols", 1024}};
+      launch(logSums, {x, ofE, ofTwo}, options);
+      for (int64_t i = 0; i < rows; ++i) {
+        double e = 0, two = 0;
+        for (int64_t j = 0; j < cols; ++j) {
+          e += std::exp(x.get({i, j}));
+          two += std::exp2(x.get({i, j}));
+        }
+        if (i == 1 || i == 2) {
+          EXPECT_TRUE(std::isnan(ofE.get({i, 0}))) << i;
+          EXPECT_TRUE(i == 1 ? ofTwo.get({i, 0}) == INFINITY : std::isnan(ofTwo.get({i, 0}))) << i;
+          continue;
+        }
+        // Half a unit in the last place of the result, 2^-22.6 of a power, and a few additions.
+        auto allowed = [](double exact) { return 0x1p-21 + std::abs(exact) * 0x1p-23; };
+        ASSERT_NEAR(ofE.get({i, 0}), std::log(e), allowed(std::log(e))) << i << " " << isa << " " << nameOf(type);
+        ASSERT_NEAR(ofTwo.get({i, 0}), std::log2(two), 2 * allowed(std::log2(two))) << i << " " << isa;
+      }
+    }
+}
+
 /// e^(-x^2 / 2) over the normal distribution at x, but for a factor: it grows as -x where both vanish. What is divided
 /// by must not be 0 before it leaves the numbers.
 const Kernel millsRatio("mills_ratio(x, y, cols=256)", [](View x, View y, Param cols) {

@@ -167,3 +167,128 @@ func.func @computed(%a: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1
   tile.store %sum, %c[%i, %at] : tensor<64x64xf32>, !tile.view<2, f32>
   return
 }
+
+// -----
+
+// A computed operand of few rows comes from registers; memory has neighbouring columns side by side.
+// CHECK-LABEL: @for_few_rows
+// CHECK: tile.dot {{.*}}nvidia.registers = true, nvidia.warpgroup
+func.func @for_few_rows(%a: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                        %b: !tile.view<2, i8> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                        %d: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                        %c: !tile.view<2, f32> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>})
+    attributes {tile.no_overlap} {
+  %one = arith.constant 1 : index
+  %zeroIndex = arith.constant 0 : index
+  %step = arith.constant 64 : index
+  %end = tile.size %a, 1 : !tile.view<2, bf16>
+  %i = tile.grid %one
+  %at = arith.muli %i, %step : index
+  %zero = arith.constant dense<0.0> : tensor<16x64xf32>
+  %sum = scf.for %k = %zeroIndex to %end step %step iter_args(%acc = %zero) -> tensor<16x64xf32> {
+    %x = tile.load %a[%at, %k] : !tile.view<2, bf16> -> tensor<16x64xbf16>
+    %q = tile.load %b[%k, %at] : !tile.view<2, i8> -> tensor<64x64xi8>
+    %w = tile.cast %q : tensor<64x64xi8> -> tensor<64x64xbf16>
+    %p = tile.dot %x, %w, %acc : tensor<16x64xbf16>, tensor<64x64xbf16>, tensor<16x64xf32>
+    scf.yield %p : tensor<16x64xf32>
+  }
+  tile.store %sum, %c[%i, %at] : tensor<16x64xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// And one of more rows, whose sums are only stored.
+// CHECK-LABEL: @for_few_sums
+// CHECK: tile.dot {{.*}}nvidia.registers = true, nvidia.warpgroup
+func.func @for_few_sums(%a: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                        %b: !tile.view<2, i8> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                        %d: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                        %c: !tile.view<2, f32> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>})
+    attributes {tile.no_overlap} {
+  %one = arith.constant 1 : index
+  %zeroIndex = arith.constant 0 : index
+  %step = arith.constant 64 : index
+  %end = tile.size %a, 1 : !tile.view<2, bf16>
+  %i = tile.grid %one
+  %at = arith.muli %i, %step : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %sum = scf.for %k = %zeroIndex to %end step %step iter_args(%acc = %zero) -> tensor<64x64xf32> {
+    %x = tile.load %a[%at, %k] : !tile.view<2, bf16> -> tensor<64x64xbf16>
+    %q = tile.load %b[%k, %at] : !tile.view<2, i8> -> tensor<64x64xi8>
+    %w = tile.cast %q : tensor<64x64xi8> -> tensor<64x64xbf16>
+    %p = tile.dot %x, %w, %acc : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+    scf.yield %p : tensor<64x64xf32>
+  }
+  tile.store %sum, %c[%i, %at] : tensor<64x64xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// Not where rows of them are reduced, which would lie across warps.
+// CHECK-LABEL: @rows_are_reduced
+// CHECK-NOT: nvidia.registers
+// CHECK: tile.dot {{.*}}nvidia.warpgroup
+// CHECK-NOT: nvidia.registers
+// CHECK: return
+func.func @rows_are_reduced(%a: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                            %b: !tile.view<2, i8> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                            %d: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                            %c: !tile.view<2, f32> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>})
+    attributes {tile.no_overlap} {
+  %one = arith.constant 1 : index
+  %zeroIndex = arith.constant 0 : index
+  %step = arith.constant 64 : index
+  %end = tile.size %a, 1 : !tile.view<2, bf16>
+  %i = tile.grid %one
+  %at = arith.muli %i, %step : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %sum = scf.for %k = %zeroIndex to %end step %step iter_args(%acc = %zero) -> tensor<64x64xf32> {
+    %x = tile.load %a[%at, %k] : !tile.view<2, bf16> -> tensor<64x64xbf16>
+    %q = tile.load %b[%k, %at] : !tile.view<2, i8> -> tensor<64x64xi8>
+    %w = tile.cast %q : tensor<64x64xi8> -> tensor<64x64xbf16>
+    %p = tile.dot %x, %w, %acc : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+    scf.yield %p : tensor<64x64xf32>
+  }
+  %most = tile.reduce %sum dim 1 : (tensor<64x64xf32>) -> tensor<64x1xf32> {
+  ^bb0(%left: f32, %right: f32):
+    %larger = arith.maximumf %left, %right : f32
+    tile.yield %larger : f32
+  }
+  tile.store %most, %c[%i, %at] : tensor<64x1xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// Nor where products of an operand that is not computed are added to the same sums, whose rows are numbered otherwise.
+// CHECK-LABEL: @other_products
+// CHECK-NOT: nvidia.registers
+// CHECK: tile.dot {{.*}}nvidia.warpgroup
+// CHECK-NOT: nvidia.registers
+// CHECK: return
+func.func @other_products(%a: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                          %b: !tile.view<2, i8> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                          %d: !tile.view<2, bf16> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>},
+                          %c: !tile.view<2, f32> {tile.distinct, tile.unit_stride = 1 : i64, tile.divisible = array<i64: 16, 1, 16, 16, 1>})
+    attributes {tile.no_overlap} {
+  %one = arith.constant 1 : index
+  %zeroIndex = arith.constant 0 : index
+  %step = arith.constant 64 : index
+  %end = tile.size %a, 1 : !tile.view<2, bf16>
+  %i = tile.grid %one
+  %at = arith.muli %i, %step : index
+  %zero = arith.constant dense<0.0> : tensor<16x64xf32>
+  %sum = scf.for %k = %zeroIndex to %end step %step iter_args(%acc = %zero) -> tensor<16x64xf32> {
+    %x = tile.load %a[%at, %k] : !tile.view<2, bf16> -> tensor<16x64xbf16>
+    %q = tile.load %b[%k, %at] : !tile.view<2, i8> -> tensor<64x64xi8>
+    %w = tile.cast %q : tensor<64x64xi8> -> tensor<64x64xbf16>
+    %p = tile.dot %x, %w, %acc : tensor<16x64xbf16>, tensor<64x64xbf16>, tensor<16x64xf32>
+    %y = tile.load %d[%k, %at] : !tile.view<2, bf16> -> tensor<64x64xbf16>
+    %both = tile.dot %x, %y, %p : tensor<16x64xbf16>, tensor<64x64xbf16>, tensor<16x64xf32>
+    scf.yield %both : tensor<16x64xf32>
+  }
+  tile.store %sum, %c[%i, %at] : tensor<16x64xf32>, !tile.view<2, f32>
+  return
+}

@@ -208,15 +208,16 @@ func.func @reciprocal_of_small_difference(%x: f32, %y: f32, %p: f32) -> (f32, f3
   return %a, %b : f32, f32
 }
 
-// Narrow integers become floats by way of the words that they lie in.
+// Some bits of a word with an exponent in front of them; the upper half of the word is shifted down.
 // CHECK-LABEL: @halves_of_bytes
-// CHECK: %[[WORDS:.*]] = vector.bitcast %{{.*}} : vector<8xi8> to vector<2xi32>
-// CHECK: %[[WORD:.*]] = vector.extract %[[WORDS]][1] : i32 from vector<2xi32>
-// CHECK: %[[TOP:.*]] = arith.shli %[[WORD]], %c8_i32{{.*}} : i32
-// CHECK: %[[BYTE:.*]] = arith.shrsi %[[TOP]], %c24_i32{{.*}} : i32
-// CHECK: %[[HIGH:.*]] = arith.shrsi %[[BYTE]], %c4_i32{{.*}} : i32
-// CHECK: arith.sitofp %[[HIGH]] : i32 to f32
-// CHECK: arith.uitofp %{{.*}} : i32 to f32
+// CHECK: %[[WORD:.*]] = vector.extract %{{.*}}[1] : i32 from vector<2xi32>
+// CHECK: %[[DOWN:.*]] = arith.shrui %[[WORD]], %c16_i32{{.*}} : i32
+// CHECK: %[[BITS:.*]] = arith.andi %[[DOWN]], %c240_i32{{.*}} : i32
+// CHECK: %[[FLOAT:.*]] = arith.xori %[[BITS]], %c1224736896_i32{{.*}} : i32
+// CHECK: %[[MORE:.*]] = arith.bitcast %[[FLOAT]] : i32 to f32
+// CHECK: arith.subf %[[MORE]], %cst{{.*}} : f32
+// CHECK: arith.extui %{{.*}} : i16 to i32
+// CHECK-NOT: arith.uitofp
 // CHECK: arith.sitofp %{{.*}} : i64 to f32
 func.func @halves_of_bytes(%bytes: vector<8xi8>, %alone: i16, %wide: i64) -> (f32, f32, f32) {
   %four = arith.constant 4 : i8
@@ -228,15 +229,14 @@ func.func @halves_of_bytes(%bytes: vector<8xi8>, %alone: i16, %wide: i64) -> (f3
   return %f, %g, %h : f32, f32, f32
 }
 
-// Shifted to the left, a byte's neighbour in the word is not what comes in from below.
+// Shifted to the left, a byte is no longer a part of the word. Shifted back, it is.
 // CHECK-LABEL: @shifted_bytes
-// CHECK: %[[OWN:.*]] = arith.andi %{{.*}}, %c-65536_i32{{.*}} : i32
-// CHECK: %[[TOP:.*]] = arith.shli %[[OWN]], %c12_i32{{.*}} : i32
-// CHECK: %[[BYTE:.*]] = arith.shrsi %[[TOP]], %c24_i32{{.*}} : i32
-// CHECK: arith.sitofp %[[BYTE]] : i32 to f32
-// Shifted back, it goes out again.
-// CHECK-NOT: arith.andi
-// CHECK: arith.sitofp
+// CHECK: %[[LEFT:.*]] = arith.shli %{{.*}} : i8
+// CHECK: arith.extui %[[LEFT]] : i8 to i32
+// CHECK: %[[WORD:.*]] = vector.extract %{{.*}}[1] : i32 from vector<2xi32>
+// CHECK: arith.andi %[[WORD]], %c983040_i32{{.*}} : i32
+// CHECK-NOT: arith.sitofp
+// CHECK: return
 func.func @shifted_bytes(%bytes: vector<8xi8>) -> (f32, f32) {
   %four = arith.constant 4 : i8
   %byte = vector.extract %bytes[6] : i8 from vector<8xi8>
@@ -245,4 +245,20 @@ func.func @shifted_bytes(%bytes: vector<8xi8>) -> (f32, f32) {
   %low = arith.shrsi %left, %four : i8
   %g = arith.sitofp %low : i8 to f32
   return %f, %g : f32, f32
+}
+
+// A mask makes it a number without a sign, whichever way it was shifted.
+// CHECK-LABEL: @masked_bytes
+// CHECK: %[[BITS:.*]] = arith.andi %{{.*}}, %c61440_i32{{.*}} : i32
+// CHECK: arith.xori %[[BITS]], %c1157627904_i32{{.*}} : i32
+// CHECK-NOT: arith.sitofp
+// CHECK: return
+func.func @masked_bytes(%bytes: vector<4xi8>) -> f32 {
+  %four = arith.constant 4 : i8
+  %mask = arith.constant 15 : i8
+  %byte = vector.extract %bytes[1] : i8 from vector<4xi8>
+  %high = arith.shrsi %byte, %four : i8
+  %number = arith.andi %high, %mask : i8
+  %f = arith.sitofp %number : i8 to f32
+  return %f : f32
 }

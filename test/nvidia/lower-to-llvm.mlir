@@ -60,6 +60,7 @@ func.func @barriers(%p: i64) attributes {nvidia.threads = 64 : i64} {
 // CHECK: llvm.inline_asm {{.*}}complete_tx::bytes.L2::cache_hint [$0], [$1, {$2, $3}], [$4], $5;", "r,l,r,r,r,l,~{memory}" {{.*}}%[[FIRST]]
 // CHECK: llvm.inline_asm {{.*}} "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [$0, {$1, $2}];", "l,r,r,~{memory}" %[[MAP]]
 // CHECK: llvm.inline_asm {{.*}} "mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,~{memory}"
+// CHECK: llvm.inline_asm {{.*}} "{ .reg .b32 at; shr.u32 at, $1, 31; add.u32 at, at, $0; mbarrier.arrive.shared::cluster.b64 _, [at]; }", "r,r,~{memory}"
 // The upper bits of an address are the rank of its block in the cluster, and no part of a descriptor.
 // CHECK: %[[FIELD:.*]] = llvm.mlir.constant(16383 : i32)
 // CHECK: llvm.and %{{.*}}, %[[FIELD]]
@@ -75,6 +76,7 @@ func.func @units(%d: i64) attributes {nvidia.threads = 128 : i64, nvidia.tensor_
   nvidia.tma_load %c, %map[%c, %c], %c once
   nvidia.tma_prefetch %map[%c, %c]
   nvidia.mbarrier_arrive cluster %c
+  nvidia.mbarrier_arrive cluster %c behind %c
   %x:4 = nvidia.wgmma bf16 bf16 8 [%f, %f, %f, %f], (%d), %d, %true {trans_b} : i64 : f32
   %y:4 = nvidia.wgmma_wait 0 [%x#0, %x#1, %x#2, %x#3] : f32
   nvidia.store global %y#0, %d : f32, i64

@@ -381,3 +381,11 @@ func.func @many_registers() {
   nvidia.set_max_registers 100 {increase = true}
   return
 }
+
+// -----
+
+func.func @behind(%s: i32) {
+  // expected-error@+1 {{'nvidia.mbarrier_arrive' op is behind what was read only in another block, and without expecting bytes}}
+  nvidia.mbarrier_arrive %s behind %s
+  return
+}

@@ -163,6 +163,8 @@ func.func @order(%s: i32, %n: i32) {
   nvidia.mbarrier_arrive %s expect %n
   // CHECK: nvidia.mbarrier_arrive cluster %{{.*}} expect %{{.*}}
   nvidia.mbarrier_arrive cluster %s expect %n
+  // CHECK: nvidia.mbarrier_arrive cluster %{{.*}} behind %{{.*}}
+  nvidia.mbarrier_arrive cluster %s behind %n
   // CHECK: nvidia.mbarrier_wait %{{.*}}, %{{.*}}
   nvidia.mbarrier_wait %s, %n
   // CHECK: nvidia.fence block

@@ -384,15 +384,17 @@ private:
     Table table({{"threads", left, Table::Narrow::stays, "attention 1x16x2048x64 bf16"},
                  {"one", right, Table::Narrow::stays, "1000 ms ±0.5%"},
                  {fmt::format("{}", threads), right, Table::Narrow::stays, "1000 ms ±0.5%"},
-                 {"speed-up", right, Table::Narrow::stays, "1.95x [1.95, 1.95]"}});
+                 {"speed-up", right, Table::Narrow::stays, "1.95x [1.95, 1.95]"},
+                 {"the machine's", right, Table::Narrow::stays, "1.95x [1.95, 1.95]"},
+                 {"of it", right, Table::Narrow::stays, "0.95 [0.95, 0.95]"}});
     say("");
     for (const CpuCase &one : threadCases_) {
       if (skipForTime("threads " + one.name()))
         continue;
       ThreadFigures figures = findThreadSpeedUp(one, threads, options_);
       if (figures.failure.empty())
-        table.add({one.name(), secondsText(figures.single), secondsText(figures.all),
-                   interval(figures.speedUp, "x")});
+        table.add({one.name(), secondsText(figures.single), secondsText(figures.all), interval(figures.speedUp, "x"),
+                   interval(figures.machine, "x"), interval(figures.ofMachine)});
       else
         fail("threads " + one.name(), figures.failure);
       if (!report_.quiet())

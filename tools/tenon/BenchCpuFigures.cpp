@@ -380,12 +380,44 @@ ThreadFigures findThreadSpeedUp(const CpuCase &one, int threads, const CpuFigure
         launch(*one.kernel, rotation.next(), options);
       }, options.burstSeconds);
     };
+    std::optional<ColdMemory> memory;
+    std::optional<HostCopy> copyAll, copySingle;
+    std::function<double(int)> rateOfMachine;
+    if (one.copyGoal > 0) {
+      memory.emplace(static_cast<size_t>(problem.bytes / 2));
+      copyAll.emplace(memory->places(), memory->bytes(), threads);
+      copySingle.emplace(memory->places(), memory->bytes(), 1);
+      rateOfMachine = [&](int count) {
+        auto start = std::chrono::steady_clock::now();
+        (*(count == 1 ? copySingle : copyAll))();
+        return 1 / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      };
+    } else {
+      Roofs roofs{.peaks = measurePeaks(1, 0.002), .copyWay = {}};
+      rateOfMachine = [peak = roofs.peakFor(one.dtype)](int count) { return rateNow(peak, count); };
+    }
     Bursts all = bursts(threads), single = bursts(1);
-    Pairs pairs =
-        measurePairs([&] { return all(); }, [&] { return single(); }, all.seconds() + single.seconds(), options);
+    Pairs machine; // rates
+    Pairs pairs = measurePairs(
+        [&] {
+          machine.theirs.push_back(rateOfMachine(threads));
+          return all();
+        },
+        [&] {
+          machine.ours.push_back(rateOfMachine(1));
+          return single();
+        },
+        all.seconds() + single.seconds(), options);
     figures.all = pairs.oursEstimate();
     figures.single = pairs.theirsEstimate();
     figures.speedUp = pairs.ratio();
+    figures.machine = machine.ratio();
+    Pairs both;
+    for (size_t i = 0; i < pairs.ours.size(); ++i) {
+      both.theirs.push_back(pairs.theirs[i] / pairs.ours[i]);
+      both.ours.push_back(machine.theirs[i] / machine.ours[i]);
+    }
+    figures.ofMachine = both.ratio();
     figures.pairs = pairs.ours.size();
   } catch (const Error &error) {
     figures.failure = error.what();
@@ -405,6 +437,8 @@ Json toJson(const ThreadFigures &figures) {
           {"time", passed ? toJson(figures.all) : Json(nullptr)},
           {"one_thread", passed ? toJson(figures.single) : Json(nullptr)},
           {"speed_up", passed ? toJson(figures.speedUp) : Json(nullptr)},
+          {"machine", passed ? toJson(figures.machine) : Json(nullptr)},
+          {"of_machine", passed ? toJson(figures.ofMachine) : Json(nullptr)},
           {"pairs", figures.pairs}};
 }
 

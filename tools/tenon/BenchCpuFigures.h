@@ -90,13 +90,16 @@ struct ScalingFigures {
 ScalingFigures findScaling(const ScalingCase &one, int threads, const CpuFigureOptions &options);
 Json toJson(const ScalingFigures &figures);
 
-/// One kernel on one thread beside itself on all of them, in pairs.
+/// One kernel on one thread beside itself on all of them, in pairs. Beside each burst the processors' own rate is
+/// taken: of a loop of the multiply-adds for the kernel's type that touches no memory or, for kernels that wait for
+/// memory, of a copy.
 struct ThreadFigures {
   const CpuCase *one = nullptr;
   int threads = 1;
   std::string failure;
   Estimate all, single;
-  Estimate speedUp;
+  Estimate speedUp, machine; ///< of the kernel, of the processors
+  Estimate ofMachine;        ///< the one over the other
   size_t pairs = 0;
 };
 ThreadFigures findThreadSpeedUp(const CpuCase &one, int threads, const CpuFigureOptions &options);

@@ -376,8 +376,9 @@ def Tile_ReduceOp : Tile_Op<"reduce", [RecursiveMemoryEffects, SingleBlock, Isol
 def Tile_ScanOp : Tile_Op<"scan", [RecursiveMemoryEffects, SingleBlock, IsolatedFromAbove]> {
   let summary = "Inclusive running combination along one dimension";
   let description = [{
-    Element i of the result combines elements 0..i of the operand along the dimension (i..n-1 when `reverse`), left to
-    right; the region is as in `tile.reduce`, associativity is required, commutativity is not.
+    Element i of the result combines elements 0..i of the operand along the dimension (i..n-1 when `reverse`), in their
+    order; how they are grouped is not defined. The region is as in `tile.reduce`; associativity is required,
+    commutativity is not.
   }];
   let arguments = (ins Variadic<Tile_Tile>:$values, I64Attr:$dim, UnitAttr:$reverse);
   let results = (outs Variadic<Tile_Tile>:$results);

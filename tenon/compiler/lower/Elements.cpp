@@ -114,18 +114,75 @@ Value intToFloat(Builder &b, Value x, IntegerType from, Type to, bool isUnsigned
 
 //===--- Integer operations with every case defined ---------------------------------------------------------------===//
 
+bool isConstant(Value value) {
+  if (auto splat = value.getDefiningOp<vector::SplatOp>())
+    value = splat.getInput();
+  return matchPattern(value, m_Constant());
+}
+
+/// Vectors of integers have no division, and are taken apart for one lane by lane. Floats have one, and a quotient of
+/// numbers that they hold is right once it is cut off: it is at least 1 / |y| below the next whole number, and rounded
+/// by less (x of 16 bits with 24 in a float, of 32 with 53). y is not 0; x / y must not overflow.
+Value divideAsFloats(Builder &b, Value x, Value y, bool isUnsigned, bool isShort) {
+  Type wide = typeLike(x, isShort ? Type(b.getF32Type()) : Type(b.getF64Type()));
+  auto real = [&](Value number) {
+    return isUnsigned ? b.create<arith::UIToFPOp>(wide, number).getResult()
+                      : b.create<arith::SIToFPOp>(wide, number).getResult();
+  };
+  Value quotient = b.create<arith::DivFOp>(real(x), real(y));
+  return isUnsigned ? b.create<arith::FPToUIOp>(x.getType(), quotient).getResult()
+                    : b.create<arith::FPToSIOp>(x.getType(), quotient).getResult();
+}
+
+/// The same of 64 bits, which f64 has not. With a = |x| and d = |y|: a quotient that is off by a few thousand, where a
+/// is large, what is left of a, the quotient of that, which is off by one, and what is then put right. One reciprocal,
+/// which is the same for all where d is.
+Value divideLong(Builder &b, Value x, Value y) {
+  Type type = x.getType(), wide = typeLike(x, b.getF64Type());
+  Value zero = constantBits(b, type, 0), one = constantBits(b, type, 1);
+  auto isNegative = [&](Value number) { return b.create<arith::CmpIOp>(arith::CmpIPredicate::slt, number, zero); };
+  auto negated = [&](Value number) { return b.create<arith::SubIOp>(zero, number); };
+  Value a = select(b, isNegative(x), negated(x), x), d = select(b, isNegative(y), negated(y), y);
+  Value reciprocal = b.create<arith::DivFOp>(constantLike(b, wide, 1), b.create<arith::UIToFPOp>(wide, d));
+  Value first = b.create<arith::MulFOp>(b.create<arith::UIToFPOp>(wide, a), reciprocal);
+  // The largest f64 that an i64 holds.
+  first = b.create<arith::MinNumFOp>(first, constantLike(b, wide, 0x1.fffffffffffffp62));
+  Value quotient = b.create<arith::FPToSIOp>(type, first);
+  Value rest = b.create<arith::SubIOp>(a, b.create<arith::MulIOp>(quotient, d));
+  Value more = b.create<arith::FPToSIOp>(
+      type, b.create<math::FloorOp>(b.create<arith::MulFOp>(b.create<arith::SIToFPOp>(wide, rest), reciprocal)));
+  quotient = b.create<arith::AddIOp>(quotient, more);
+  rest = b.create<arith::SubIOp>(rest, b.create<arith::MulIOp>(more, d));
+  Value isTooMuch = isNegative(rest), isTooLittle = b.create<arith::CmpIOp>(arith::CmpIPredicate::uge, rest, d);
+  quotient = select(b, isTooMuch, b.create<arith::SubIOp>(quotient, one),
+                    select(b, isTooLittle, b.create<arith::AddIOp>(quotient, one), quotient));
+  Value differ = isNegative(b.create<arith::XOrIOp>(x, y));
+  return select(b, differ, negated(quotient), quotient);
+}
+
+Value quotientOf(Builder &b, Value x, Value y, bool isUnsigned, bool byConstant) {
+  Type element = getElementTypeOrSelf(x.getType());
+  int64_t width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  bool inLanes = lanesOf(x) > 1 && !byConstant && !element.isIndex(); // by a constant: multiplied and shifted
+  if (inLanes && width <= 32)
+    return divideAsFloats(b, x, y, isUnsigned, width <= 16);
+  if (inLanes && !isUnsigned)
+    return divideLong(b, x, y);
+  return isUnsigned ? b.create<arith::DivUIOp>(x, y).getResult() : b.create<arith::DivSIOp>(x, y).getResult();
+}
+
 Value divide(Builder &b, Value x, Value y, bool isUnsigned) {
   Type type = x.getType();
   Value zero = constantBits(b, type, 0), one = constantBits(b, type, 1);
   Value byZero = b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, y, zero);
   if (isUnsigned) {
-    Value quotient = b.create<arith::DivUIOp>(x, select(b, byZero, one, y));
+    Value quotient = quotientOf(b, x, select(b, byZero, one, y), isUnsigned, isConstant(y));
     return select(b, byZero, zero, quotient);
   }
   // x / -1 is -x, which wraps for the smallest integer where the machine would trap.
   Value byMinusOne = b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, y, constantBits(b, type, -1));
   Value special = b.create<arith::OrIOp>(byZero, byMinusOne);
-  Value quotient = b.create<arith::DivSIOp>(x, select(b, special, one, y));
+  Value quotient = quotientOf(b, x, select(b, special, one, y), isUnsigned, isConstant(y));
   quotient = select(b, byMinusOne, b.create<arith::SubIOp>(zero, x), quotient);
   return select(b, byZero, zero, quotient);
 }

@@ -17,6 +17,11 @@ template <class A> Value<A, float> expTail(A &a, Value<A, float> r) {
   return horner<float>(a, r, {0x1.fffffep-2f, 0x1.5554b0p-3f, 0x1.55572ep-5f, 0x1.1227ccp-7f, 0x1.6b5928p-10f});
 }
 
+/// One step shorter. Fit error relative to e^r: 2^-23.2.
+template <class A> Value<A, float> expTailOfSummand(A &a, Value<A, float> r) {
+  return horner<float>(a, r, {0x1.fffdfcp-2f, 0x1.5557aap-3f, 0x1.572a0cp-5f, 0x1.1064c0p-7f});
+}
+
 template <class A> Value<A, double> expTail(A &a, Value<A, double> r) {
   return horner<double>(a, r,
                         {0x1.0000000000005p-1, 0x1.555555555553ep-3, 0x1.55555555520c3p-5, 0x1.1111111117deap-7,
@@ -24,10 +29,17 @@ template <class A> Value<A, double> expTail(A &a, Value<A, double> r) {
                          0x1.28a30af748a16p-22, 0x1.ae823c3612245p-26});
 }
 
+template <class A> Value<A, double> expTailOfSummand(A &a, Value<A, double> r) { return expTail(a, r); }
+
 /// (2^r - 1) / r on |r| <= 1/2, times a power of two. Fit error relative to 2^r: 2^-28.3 (float), 2^-57.7 (double).
 template <class A> Value<A, float> exp2Slope(A &a, Value<A, float> r, float factor = 1) {
   return horner<float>(a, r, {factor * 0x1.62e430p-1f, factor * 0x1.ebfbdcp-3f, factor * 0x1.c6af7ap-5f,
                               factor * 0x1.3b2dd2p-7f, factor * 0x1.5f0948p-10f, factor * 0x1.417b14p-13f});
+}
+
+/// The same on [0, 1), one step shorter. Fit error relative to 2^r: 2^-23.5.
+template <class A> Value<A, float> exp2SlopeOfSummand(A &a, Value<A, float> r) {
+  return horner<float>(a, r, {0x1.62e4bap-1f, 0x1.ebdb6ap-3f, 0x1.c91c10p-5f, 0x1.277c1cp-7f, 0x1.e96910p-10f});
 }
 
 template <class A> Value<A, double> exp2Slope(A &a, Value<A, double> r) {
@@ -66,6 +78,15 @@ template <class T, class A> Value<A, T> scale(A &a, Value<A, T> p, Value<A, type
   Value<A, Bits> half = a.shiftRight(rounded, a.constant(Bits(1)));
   Value<A, Bits> otherHalf = a.sub(rounded, half);
   return a.mul(a.mul(p, fromExponentField<T>(a, half)), fromExponentField<T>(a, otherHalf));
+}
+
+/// 2^y by floor(y) and what is left, which a processor that scales by floors has no need to subtract again. What is
+/// left is exact where y is at most -1/2 or at least 0, because it has no finer digits than y. `power` computes 2^r on
+/// [0, 1).
+template <class A, class Power> Value<A, float> powerByFloor(A &a, Value<A, float> y, Power power) {
+  Value<A, float> whole = a.floor(y);
+  Value<A, float> sum = a.add(whole, a.constant(Format<float>::roundMagic + 2 * Format<float>::bias));
+  return scale<float>(a, power(a.sub(y, whole)), a.toBits(sum));
 }
 
 /// 1 - exp(q) for q in [-40, 0]. The power of two is made negative (a one above its exponent field), so that the
@@ -176,6 +197,7 @@ Value<A, float> fromComplement(A &a, Value<A, float> x, Value<A, float> logarith
 struct PowerUse {
   bool isNonPositive = false; ///< the argument
   bool isLost = false;        ///< the power, wherever it is below 2^-63, in sums: it need not be smaller than that
+  bool isSummed = false;      ///< all that becomes of the power is a summand of many; of f32
 };
 
 /// e^x = 2^n e^r. The last steps are 1 + r (1 + r q): the two roundings inside the outer fma count for |r| < 0.35 of
@@ -187,7 +209,8 @@ template <class T, class A> Value<A, T> exp(A &a, Value<A, T> x, PowerUse use = 
   Value<A, T> bounded = use.isNonPositive ? x : clampAbove<T>(a, x, Limits::expHighest);
   detail::ExpReduction<T, A> e(a, bounded, 2 * Format<T>::bias);
   Value<A, T> one = a.constant(T(1));
-  Value<A, T> p = a.fma(e.r, a.fma(e.r, detail::expTail(a, e.r), one), one);
+  Value<A, T> tail = use.isSummed ? detail::expTailOfSummand(a, e.r) : detail::expTail(a, e.r);
+  Value<A, T> p = a.fma(e.r, a.fma(e.r, tail, one), one);
   Value<A, T> power = detail::scale<T>(a, p, e.rounded);
   return use.isLost ? power : detail::zeroBelow<T>(a, x, Limits::expLowest, power);
 }
@@ -201,6 +224,17 @@ template <class A> Value<A, float> onePlusErf(A &a, Value<A, float> x, bool halv
   return detail::fromComplement(a, x, logarithm, halved, [&](Value<A, float> r, float factor) {
     return a.fma(r, detail::exp2Slope(a, r, factor), a.constant(factor));
   });
+}
+
+/// 2^x, a summand of many (PowerUse::isSummed), in two steps less than exp2: within 2^-22.6, and 1 at 0, so that a sum
+/// of powers of differences from the largest number is at least 1. That is as much as three roundings of the sum, which
+/// has many. For x in (-1/2, 0), r is rounded: down by a processor that has an instruction for it.
+template <class A> Value<A, float> exp2OfSummand(A &a, Value<A, float> x) {
+  using Limits = detail::ExponentialLimits<float>;
+  Value<A, float> power = detail::powerByFloor(a, clampAbove<float>(a, x, Limits::exp2Highest), [&](Value<A, float> r) {
+    return a.fma(r, detail::exp2SlopeOfSummand(a, r), a.constant(1.0f));
+  });
+  return detail::zeroBelow<float>(a, x, Limits::exp2Lowest, power);
 }
 
 /// 2^x = 2^n 2^r with r = x - n exact.

@@ -35,14 +35,6 @@ template <class A> Value<A, float> relaxedPowerFromZero(A &a, Value<A, float> r,
                         factor * 0x1.a9f15ep-5f, factor * 0x1.bbcd80p-7f});
 }
 
-/// 2^y for y <= -1, by floor(y) and what is left: that is exact, because it has no finer digits than y, and a processor
-/// that scales by floors has no need of the floor. `power` computes 2^r on [0, 1).
-template <class A, class Power> Value<A, float> powerByFloor(A &a, Value<A, float> y, Power power) {
-  Value<A, float> whole = a.floor(y);
-  Value<A, float> sum = a.add(whole, a.constant(Format<float>::roundMagic + 2 * Format<float>::bias));
-  return scale<float>(a, power(a.sub(y, whole)), a.toBits(sum));
-}
-
 /// log2(erfc(x)) / x for x in [0, 9.19], from the highest degree down. As erfc, relative to it: 2^-16.7 up to 3 and
 /// 2^-13.4 above, where GELU, whose x is sqrt(2) times this one, is no normal number of f16.
 inline constexpr float relaxedLog2ErfcSlope[] = {-0x1.92d502p-25f, 0x1.42cbf4p-19f, -0x1.c54a84p-15f,

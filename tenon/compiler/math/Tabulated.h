@@ -6,16 +6,19 @@
 //
 //     i = round(t^2 / step)                      t^2 + 1.5 2^23 step: the index is in the low bits of the sum
 //     c = ((k3[i] t + k2[i]) t + k1[i]) t + k0[i]
-//     x F(x) = max(x, 0) - t c                   as in Gelu.h
 //
-// Ranges of t^2 and not of t, because what such functions share is how they fall: c is about e^(-t^2 / 2), and a cubic
-// is as good, relative to it, wherever t times the range's length is the same. The polynomials are in t itself and not
-// in its distance from the middle, which would cost one operation; what their terms lose by cancelling grows with t.
-// Where c is below `vanishing` it is 0.
+//     x F(x) = max(x, 0) - w                     as in Gelu.h; w = t c has cubics of its own
+//     s x F(x) = s max(x, 0) - s w               for one s and many x: s is in the coefficients of w
+//
+// c has ranges of t^2 and not of t, because what such functions share is how they fall: c is about e^(-t^2 / 2), and a
+// cubic is as good, relative to it, wherever t times the range's length is the same. w has ranges of t, all of one
+// length: it begins with 0, which is left to three coefficients of the first range, and that must be short. The
+// polynomials are in t itself and not in its distance from the middle, which would cost one operation; what their terms
+// lose by cancelling grows with t. Where c is below `vanishing` both are 0.
 //
 // The arithmetic (Arithmetic.h) has these besides:
 //
-//   lookUp(table, Value<uint32_t>)        the entry that the low five bits name
+//   lookUp(table, Value<uint32_t>, const Value<float> *factor)  the entry that the low five bits name, times the factor
 //   boundedMagnitude(x, float bound)      the smaller of |x| and the bound; the bound for a NaN
 //   positivePart(x)                       x, but -0 where x is negative, and NaN for minus infinity
 //   isPositive(x)                         0 where x is negative, 1 where it is not; NaN for a NaN
@@ -26,6 +29,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 namespace tenon::math {
@@ -33,15 +37,16 @@ namespace tenon::math {
 inline constexpr size_t tableEntries = 32;
 using Table = std::array<float, tableEntries>;
 
-struct ComplementTable {
+struct CubicTable {
   static constexpr double vanishing = 0x1p-24;
   static constexpr double tail = 0x1p-12, small = 0x1p-22;
 
-  /// How far from c it may be: 2^-12 of it, in the tail 2^-10, until that is small.
+  /// How far from c it may be: 2^-12 of it, in the tail 2^-10, until that is small. t times as far from w.
   static double allowedError(double c) { return c >= tail ? 0x1p-12 * c : 0x1p-10 * std::max(c, small); }
 
   std::array<Table, 4> coefficients{}; ///< by degree; the last entries are 0
-  float magic = 0;                     ///< what is added to t^2
+  float perUnit = 0;                   ///< ranges of t; 0: they are ranges of t^2
+  float magic = 0;                     ///< what is added to t times that, or to t^2
   float bound = 0;                     ///< t beyond has the last entry
 };
 
@@ -49,7 +54,7 @@ namespace detail {
 
 inline constexpr size_t lastEntry = tableEntries - 1;
 
-inline double evaluateEntry(const ComplementTable &table, size_t i, float t) {
+inline double evaluateEntry(const CubicTable &table, size_t i, float t) {
   float sum = table.coefficients.back()[i];
   for (size_t degree = table.coefficients.size() - 1; degree-- > 0;)
     sum = std::fma(sum, t, table.coefficients[degree][i]);
@@ -58,57 +63,106 @@ inline double evaluateEntry(const ComplementTable &table, size_t i, float t) {
 
 /// The coefficients from the highest down, each rounded and taken away before the next: that of the expansion in
 /// Chebyshev's polynomials, whose leading coefficients are 1, 1, 2, 4.
-template <class F> void fitEntry(ComplementTable &table, size_t i, double low, double high, F complement) {
+template <class F> std::array<float, 4> fit(size_t highest, double low, double high, F function) {
   constexpr size_t count = 8;
   double middle = (low + high) / 2, radius = (high - low) / 2;
   std::array<double, count> cosines{}, left{};
   for (size_t k = 0; k < count; ++k) {
     cosines[k] = std::cos(3.14159265358979323846 * (static_cast<double>(k) + 0.5) / count);
-    left[k] = complement(middle + radius * cosines[k]);
+    left[k] = function(middle + radius * cosines[k]);
   }
-  double leading = 8 / (radius * radius * radius); // 2 / radius to the power of the degree
-  for (size_t degree = table.coefficients.size(); degree-- > 0; leading *= radius / 2) {
+  std::array<float, 4> coefficients{};
+  double leading = std::pow(2 / radius, highest);
+  for (size_t degree = highest + 1; degree-- > 0; leading *= radius / 2) {
     double sum = 0;
     for (size_t k = 0; k < count; ++k) {
       double z = cosines[k], of[] = {1, z, 2 * z * z - 1, (4 * z * z - 3) * z}; // Chebyshev's
       sum += left[k] * of[degree];
     }
-    float coefficient = table.coefficients[degree][i] = static_cast<float>(sum / count * leading);
+    coefficients[degree] = static_cast<float>(sum / count * leading);
     for (size_t k = 0; k < count; ++k) {
       double t = middle + radius * cosines[k], powers[] = {1, t, t * t, t * t * t};
-      left[k] -= coefficient * powers[degree];
+      left[k] -= coefficients[degree] * powers[degree];
     }
   }
+  return coefficients;
 }
 
-template <class F> bool isGood(const ComplementTable &table, size_t i, double low, double high, F complement) {
+inline bool isGood(const CubicTable &table, size_t i, double low, double high,
+                   const std::function<double(double)> &function, const std::function<double(double)> &allowedError) {
   constexpr int samples = 8;
   for (int k = 0; k <= samples; ++k) {
     float t = static_cast<float>(low + (high - low) * k / samples);
-    double exact = complement(static_cast<double>(t));
-    if (!(std::abs(evaluateEntry(table, i, t) - exact) <= ComplementTable::allowedError(exact)))
+    if (!(std::abs(evaluateEntry(table, i, t) - function(t)) <= allowedError(t)))
       return false;
   }
   return true;
+}
+
+inline void setEntry(CubicTable &table, size_t i, std::array<float, 4> coefficients) {
+  for (size_t degree = 0; degree < coefficients.size(); ++degree)
+    table.coefficients[degree][i] = coefficients[degree];
+}
+
+/// The first t, to 2^-30 of it, where a function that falls is below a limit; none where that is far from 1.
+template <class F> std::optional<double> firstBelow(double limit, F function) {
+  constexpr int farthest = 20;
+  double high = std::ldexp(1, -farthest);
+  while (!(function(high) < limit))
+    if ((high *= 2) > std::ldexp(1, farthest))
+      return std::nullopt;
+  double low = high / 2;
+  for (int halving = 0; halving < 30; ++halving) {
+    double middle = (low + high) / 2;
+    (function(middle) < limit ? high : low) = middle;
+  }
+  return high;
 }
 
 } // namespace detail
 
 /// A table for c, a function of double that falls from t = 0 on; none where cubics in so few ranges are not good
 /// enough, because c falls too slowly.
-template <class F> std::optional<ComplementTable> tabulate(F complement) {
+template <class F> std::optional<CubicTable> tabulate(F complement) {
   constexpr int largestStep = 20;
   double step = std::ldexp(1, -largestStep);
   auto start = [&](size_t i) { return i == 0 ? 0 : std::sqrt((static_cast<double>(i) - 0.5) * step); };
-  while (!(complement(start(detail::lastEntry)) < ComplementTable::vanishing))
+  while (!(complement(start(detail::lastEntry)) < CubicTable::vanishing))
     if ((step *= 2) > std::ldexp(1, largestStep))
       return std::nullopt;
-  ComplementTable table;
+  CubicTable table;
   table.magic = Format<float>::roundMagic * static_cast<float>(step);
   table.bound = static_cast<float>(std::sqrt(detail::lastEntry * step));
-  for (size_t i = 0; i < detail::lastEntry && complement(start(i)) >= ComplementTable::vanishing; ++i) {
-    detail::fitEntry(table, i, start(i), start(i + 1), complement);
-    if (!detail::isGood(table, i, start(i), start(i + 1), complement))
+  std::function<double(double)> exact = complement,
+                                allowed = [&](double t) { return CubicTable::allowedError(complement(t)); };
+  for (size_t i = 0; i < detail::lastEntry && complement(start(i)) >= CubicTable::vanishing; ++i) {
+    detail::setEntry(table, i, detail::fit(3, start(i), start(i + 1), complement));
+    if (!detail::isGood(table, i, start(i), start(i + 1), exact, allowed))
+      return std::nullopt;
+  }
+  return table;
+}
+
+/// The same for w.
+template <class F> std::optional<CubicTable> tabulateProduct(F complement) {
+  std::optional<double> end = detail::firstBelow(CubicTable::vanishing, complement);
+  if (!end)
+    return std::nullopt;
+  CubicTable table;
+  table.perUnit = static_cast<float>((detail::lastEntry - 0.5) / *end);
+  table.magic = Format<float>::roundMagic;
+  table.bound = static_cast<float>(detail::lastEntry) / table.perUnit;
+  auto start = [&](size_t i) { return i == 0 ? 0 : (static_cast<double>(i) - 0.5) / table.perUnit; };
+  std::function<double(double)> exact = [&](double t) { return t * complement(t); },
+                                allowed = [&](double t) { return t * CubicTable::allowedError(complement(t)); };
+  for (size_t i = 0; i < detail::lastEntry; ++i) {
+    std::array<float, 4> cubic = detail::fit(3, start(i), start(i + 1), exact);
+    if (i == 0) { // t times a polynomial for c
+      std::array<float, 4> factor = detail::fit(2, start(i), start(i + 1), complement);
+      cubic = {0, factor[0], factor[1], factor[2]};
+    }
+    detail::setEntry(table, i, cubic);
+    if (!detail::isGood(table, i, start(i), start(i + 1), exact, allowed))
       return std::nullopt;
   }
   return table;
@@ -116,26 +170,30 @@ template <class F> std::optional<ComplementTable> tabulate(F complement) {
 
 namespace detail {
 
-template <class A> Value<A, float> lookUpComplement(A &a, Value<A, float> t, const ComplementTable &table) {
-  auto index = a.toBits(a.fma(t, t, a.constant(table.magic)));
-  Value<A, float> sum = a.lookUp(table.coefficients.back(), index);
+template <class A>
+Value<A, float> evaluate(A &a, Value<A, float> t, const CubicTable &table, const Value<A, float> *factor = nullptr) {
+  Value<A, float> perUnit = table.perUnit == 0 ? t : a.constant(table.perUnit);
+  auto index = a.toBits(a.fma(t, perUnit, a.constant(table.magic)));
+  Value<A, float> sum = a.lookUp(table.coefficients.back(), index, factor);
   for (size_t degree = table.coefficients.size() - 1; degree-- > 0;)
-    sum = a.fma(sum, t, a.lookUp(table.coefficients[degree], index));
+    sum = a.fma(sum, t, a.lookUp(table.coefficients[degree], index, factor));
   return sum;
 }
 
 } // namespace detail
 
 /// F(x).
-template <class A> Value<A, float> tabulated(A &a, Value<A, float> x, const ComplementTable &table) {
-  Value<A, float> complement = detail::lookUpComplement(a, a.boundedMagnitude(x, table.bound), table);
+template <class A> Value<A, float> tabulated(A &a, Value<A, float> x, const CubicTable &table) {
+  Value<A, float> complement = detail::evaluate(a, a.boundedMagnitude(x, table.bound), table);
   return a.abs(a.sub(a.isPositive(x), complement));
 }
 
-/// x F(x).
-template <class A> Value<A, float> tabulatedProduct(A &a, Value<A, float> x, const ComplementTable &table) {
-  Value<A, float> t = a.boundedMagnitude(x, table.bound);
-  return a.fma(a.neg(t), detail::lookUpComplement(a, t, table), a.positivePart(x));
+/// x F(x), or that times the factor, which is finite and not next to infinity.
+template <class A>
+Value<A, float> tabulatedProduct(A &a, Value<A, float> x, const CubicTable &table,
+                                 const Value<A, float> *factor = nullptr) {
+  Value<A, float> less = detail::evaluate(a, a.boundedMagnitude(x, table.bound), table, factor);
+  return factor ? a.fma(*factor, a.positivePart(x), a.neg(less)) : a.sub(a.positivePart(x), less);
 }
 
 /// c for half of 1 + erf(scale x).

@@ -177,7 +177,11 @@ bool isLostInSums(Operation *power) {
 Value expandPower(ImplicitLocOpBuilder &b, Operation *op, bool isExp2, Value x) {
   MlirArithmetic arithmetic(b, x.getType());
   MlirArithmetic::Value<float> argument{x};
-  math::PowerUse use{.isNonPositive = op->hasAttr(tile::nonPositiveAttr), .isLost = isLostInSums(op)};
+  math::PowerUse use{.isNonPositive = op->hasAttr(tile::nonPositiveAttr),
+                     .isLost = isLostInSums(op),
+                     .isSummed = op->hasAttr(summedAttr)};
+  if (isExp2 && use.isSummed)
+    return math::exp2OfSummand(arithmetic, argument).value;
   if (!op->hasAttr(tile::relaxedAttr))
     return (isExp2 ? math::exp2<float>(arithmetic, argument, use) : math::exp<float>(arithmetic, argument, use)).value;
   math::Grain grain = grainOf(op);

@@ -11,6 +11,8 @@ namespace tenon {
 /// On what is marked relaxed: it is only ever seen rounded to bf16 or less, whose significand has 8 bits, where others
 /// may see the 11 of f16.
 inline constexpr llvm::StringLiteral coarseAttr = "tile.coarse";
+/// On an exponential of f32: all that becomes of it is a summand of many.
+inline constexpr llvm::StringLiteral summedAttr = "tile.summed";
 inline constexpr unsigned bitsOfF16 = 11, bitsOfBf16 = 8;
 
 /// Which values reach memory only after rounding to 16 bits or fewer, on ways that carry a relative error through

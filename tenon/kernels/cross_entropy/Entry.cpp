@@ -32,6 +32,8 @@ Entry crossEntropyEntry() {
                                  Tensor::zeros(lossType, {shape[0]})};
             problem.outputs = {2};
             problem.params = rowTiles(shape[1], 4096);
+            if (shape[1] > 0 && shape[1] <= 4096)
+              problem.params["widest"] = shape[1];
             setReferences(problem, dtype, [](auto t, Arguments &a) { crossEntropyReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 5 * elements; // maximum, multiply-add, power, sum

@@ -44,10 +44,20 @@ std::vector<int64_t> widths(int64_t m, int64_t n) {
   return useful(widths, n);
 }
 
+/// Of the steps along K, those that are useful and lie in one group; where none does, one that does.
+std::vector<int64_t> stepsOf(const ProductSizes &sizes, std::vector<int64_t> steps) {
+  steps = useful(std::move(steps), sizes.k);
+  if (!sizes.group)
+    return steps;
+  int64_t shortest = steps.front();
+  std::erase_if(steps, [&](int64_t step) { return sizes.group % step != 0; });
+  return steps.empty() ? std::vector<int64_t>{std::gcd(sizes.group, shortest)} : steps;
+}
+
 } // namespace
 
 Space productSpace(const ProductSizes &sizes) {
-  auto [m, n, k, elementBytes, resultBytes, products, mayShare, mayTakeTurns] = sizes;
+  auto [m, n, k, elementBytes, resultBytes, products, mayShare, mayTakeTurns, group] = sizes;
   auto bytes = static_cast<double>(elementBytes);
   // With fewer tiles than two rounds of a large device, sharing the loop over k keeps more of it busy.
   bool isSkinny = m <= 64, hasFew = mayShare && ((m + 127) / 128) * ((n + 127) / 128) < 2 * 132;
@@ -58,19 +68,19 @@ Space productSpace(const ProductSizes &sizes) {
     space.param("bm", useful({8, 16, 32, 64}, m)).param("bn", useful({32, 64, 128}, std::max<int64_t>(n, 33)));
     // Longer steps where tiles of 64 columns are most of a large device's multiprocessors; others wait for the first.
     bool isWide = n > 64 * 66;
-    space.param(
-        "bk",
-        useful(isWide ? std::vector<int64_t>{line, 2 * line, 4 * line} : std::vector<int64_t>{line, 2 * line}, k));
+    space.param("bk", stepsOf(sizes, isWide ? std::vector<int64_t>{line, 2 * line, 4 * line}
+                                            : std::vector<int64_t>{line, 2 * line}));
     space.option("warps", {4, 8}).option("stages", {0, 4});
     space.option("split", mayShare ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1});
   } else if (hasFew) {
-    space.param("bm", useful({64, 128, 256}, m)).param("bn", widths(m, n)).param("bk", useful({line, 2 * line}, k));
+    space.param("bm", useful({64, 128, 256}, m)).param("bn", widths(m, n)).param("bk", stepsOf(sizes, {line, 2 * line}));
     space.option("warps", {4, 8}).option("stages", {0, 3}).option("split", {1, 2, 4, 8});
   } else {
     space.param("bm", useful({64, 128, 256}, m)).param("bn", widths(m, n));
     // Of a short loop that threads load, what is behind its end is a part.
     bool isShort = k * elementBytes % 16 && k < 4 * line;
-    space.param("bk", isShort ? std::vector<int64_t>{line / 2} : useful({line / 2, line, 2 * line}, k));
+    space.param("bk", stepsOf(sizes, isShort ? std::vector<int64_t>{line / 2}
+                                             : std::vector<int64_t>{line / 2, line, 2 * line}));
     space.option("warps", {4, 8});
     // Of what is as good the first: two products would rather have four slots.
     space.option("stages", products == 1 ? std::vector<int64_t>{0, 3} : std::vector<int64_t>{4, 0, 3});

@@ -42,6 +42,7 @@ std::span<const SimSymbol> simSymbols() {
       CALL("wgmma_commit", wgmmaCommit),
       CALL("wgmma_wait", wgmmaWait),
       CALL("wgmma_read", wgmmaRead),
+      CALL("wgmma_write", wgmmaWrite),
       CALL("set_max_registers", setMaxRegisters),
       CALL("approx", approx),
       CALL("pack", pack),

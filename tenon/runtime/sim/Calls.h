@@ -35,7 +35,8 @@ void barrier(Thread *, uint32_t place, uint32_t instruction, int32_t id, int32_t
 void clusterArrive(Thread *, uint32_t place, int32_t relaxed);
 void clusterWait(Thread *, uint32_t place);
 void mbarrierInit(Thread *, uint32_t place, uint32_t address, int32_t count);
-void mbarrierArrive(Thread *, uint32_t place, uint32_t address, int64_t bytes, int32_t space); ///< -1: expects none
+/// bytes: -1 expects none.
+void mbarrierArrive(Thread *, uint32_t place, uint32_t address, int64_t bytes, int32_t space, int32_t isBehindReads);
 void mbarrierWait(Thread *, uint32_t place, uint32_t address, int32_t parity);
 void fence(Thread *, uint32_t place, int32_t kind);
 /// First of all, in a kernel that waits for the kernels before it.
@@ -62,7 +63,8 @@ void bulkWait(Thread *, uint32_t place, int32_t pending, int32_t read);
 
 // Warpgroup.cpp
 void wgmmaFence(Thread *, uint32_t place, uint32_t instruction);
-/// `majors`: bit 0 trans_a, bit 1 trans_b; `fromRegisters`: a is not a descriptor.
+/// `majors`: bit 0 trans_a, bit 1 trans_b; `fromRegisters`: a is not a descriptor, and this the number that names its
+/// registers.
 void wgmma(Thread *, uint32_t place, uint32_t instruction, int32_t a, int32_t b, int32_t n, int32_t majors,
            int32_t fromRegisters, int64_t descriptorA, int64_t descriptorB, int32_t scaleD, int32_t beginA,
            int32_t endA, int32_t beginB, int32_t endB);
@@ -70,6 +72,8 @@ void wgmmaCommit(Thread *, uint32_t place, uint32_t instruction);
 void wgmmaWait(Thread *, uint32_t place, uint32_t instruction, int32_t pending, int32_t count);
 /// Before a use of an accumulator by anything but the two above.
 void wgmmaRead(Thread *, uint32_t place, int32_t value);
+/// Before registers are written that the wgmma of this number takes as `a`.
+void wgmmaWrite(Thread *, uint32_t place, int32_t number);
 void setMaxRegisters(Thread *, uint32_t place, uint32_t instruction, int32_t count, int32_t increase);
 
 // Arithmetic.cpp

@@ -160,6 +160,8 @@ bool touchShared(Thread &thread, uint32_t place, Block &block, uint32_t address,
   } else if (touch == Touch::write) {
     std::memset(block.written.data() + address, 1, bytes);
   }
+  if (touch == Touch::read && &block == thread.block && !clock && thread.clock.own != thread.countOfReads)
+    thread.countOfReads = ++thread.clock.own; // to tell it from what came before
   Conflict conflict = judge(block, address, bytes, touch, clock ? *clock : thread.clock, place);
   if (conflict.found)
     launch.find(Kind::race, place, conflict.place, [&] {

@@ -250,9 +250,13 @@ void mbarrierInit(Thread *thread, uint32_t place, uint32_t address, int32_t coun
   mbarrier.unit = block.firstMbarrierUnit + block.madeMbarriers++ % Block::mbarrierUnits;
 }
 
-void mbarrierArrive(Thread *thread, uint32_t place, uint32_t address, int64_t bytes, int32_t space) {
+void mbarrierArrive(Thread *thread, uint32_t place, uint32_t address, int64_t bytes, int32_t space,
+                    int32_t isBehindReads) {
   Launch &launch = *thread->launch;
   launch.step(*thread, place);
+  // In another block, it is an arrival of before the reads that it may overtake.
+  bool overtakes = Space(space) == Space::cluster && !isBehindReads && thread->clock.own == thread->countOfReads;
+  thread->clock.own -= overtakes;
   Block *block = resolve(*thread, place, Space(space), address);
   if (!block)
     launch.stop(*thread);

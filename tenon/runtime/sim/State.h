@@ -68,7 +68,8 @@ struct Multiplication {
   int64_t sequence; ///< number among its warpgroup's
   OperandType a, b;
   int n;
-  bool transA, transB, accumulates, fromRegisters, valid;
+  bool transA, transB, accumulates, valid;
+  int32_t fromRegisters; ///< the number of those that a is in; 0: shared memory
   uint64_t descriptorA, descriptorB;
   std::vector<uint32_t> registers; ///< of a, four of each thread
   uint32_t accumulators;           ///< key in Warpgroup::accumulators
@@ -108,6 +109,7 @@ struct Thread : ThreadHeader {
   Warp *warp = nullptr;
   int lane = 0;
   ThreadClock clock;
+  uint32_t countOfReads = 0; ///< of its clock, since it has read shared memory of its block; other than now: it has not
   Fiber fiber;
   void *stack = nullptr;
 

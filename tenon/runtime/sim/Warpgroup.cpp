@@ -5,7 +5,8 @@
 // wgmma: from its start to the wait that covers it, the matrix unit may read its operands in shared memory and write
 // its accumulators at any moment. It does so at the wait. Until then what the program has in place of each accumulator
 // is a number that names it: a wgmma recognises by them which accumulators it continues, the wait exchanges them for
-// values, and any other use is found out.
+// values, and any other use is found out. An operand in registers is read from the start to the wait as well; whoever
+// writes them in between is found out, although what is multiplied is what they held at the start.
 #include "tenon/runtime/sim/Calls.h"
 #include "tenon/runtime/sim/Mma.h"
 #include "tenon/runtime/sim/State.h"
@@ -306,9 +307,21 @@ void wgmma(Thread *thread, uint32_t place, uint32_t instruction, int32_t a, int3
         return "misuse: " + first.name() + " starts a wgmma" + launch.at(place) +
                " without a wgmma_fence since its registers may have been written";
       });
-    Multiplication work{group.next++, OperandType(a), OperandType(b), n, (majors & 1) != 0, (majors & 2) != 0,
-                        scaleD != 0, fromRegisters != 0, true, static_cast<uint64_t>(descriptorA),
-                        static_cast<uint64_t>(descriptorB), {}, 0, place, {}};
+    Multiplication work{group.next++,
+                        OperandType(a),
+                        OperandType(b),
+                        n,
+                        (majors & 1) != 0,
+                        (majors & 2) != 0,
+                        scaleD != 0,
+                        true,
+                        fromRegisters,
+                        static_cast<uint64_t>(descriptorA),
+                        static_cast<uint64_t>(descriptorB),
+                        {},
+                        0,
+                        place,
+                        {}};
     if (launch.checks())
       work.known = commonKnowledge(group);
     ThreadClock clock{group.unit, group.count, work.known};
@@ -380,6 +393,18 @@ void wgmmaRead(Thread *thread, uint32_t place, int32_t value) {
     reportUse(*thread, place, flying->place, "uses an accumulator");
   else if (auto given = group.given.find(bits >> 7 & (keyCount - 1)); given != group.given.end())
     reportUse(*thread, place, given->second, "uses an accumulator");
+}
+
+void wgmmaWrite(Thread *thread, uint32_t place, int32_t number) {
+  size_t warpgroup = thread->threadId / 128;
+  if (warpgroup >= thread->block->warpgroups.size())
+    return;
+  for (const Multiplication &work : thread->block->warpgroups[warpgroup].multiplications)
+    if (work.fromRegisters == number)
+      thread->launch->find(Kind::race, place, work.place, [&] {
+        return "race: " + thread->name() + " writes registers" + thread->launch->at(place) + " that the wgmma" +
+               thread->launch->at(work.place) + " may still read: it has not been waited for";
+      });
 }
 
 void setMaxRegisters(Thread *thread, uint32_t place, uint32_t instruction, int32_t count, int32_t increase) {

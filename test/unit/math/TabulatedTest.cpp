@@ -16,7 +16,9 @@ using namespace tenon::math;
 namespace {
 
 struct TableArithmetic : HostArithmetic {
-  float lookUp(const Table &table, std::uint32_t index) { return table[index % tableEntries]; }
+  float lookUp(const Table &table, std::uint32_t index, const float *factor) {
+    return table[index % tableEntries] * (factor ? *factor : 1);
+  }
   float boundedMagnitude(float x, float bound) { return std::fabs(x) < bound ? std::fabs(x) : bound; }
   float positivePart(float x) { return x < 0 ? (std::isinf(x) ? std::nanf("") : -0.0f) : x; }
   float isPositive(float x) { return std::isnan(x) ? x : x < 0 ? 0.0f : 1.0f; }
@@ -34,40 +36,43 @@ const Case cases[] = {{"erf(x / sqrt(2))", complementOfErf(rootOfHalf)},
                       {"erf(x / sqrt(32))", complementOfErf(rootOfHalf / 4)},
                       {"tanh of GELU's cubic", complementOfTanh(slopeOfTanh, slopeOfTanh * 0.044715)}};
 
+/// What has a table for its product with x only: it falls as e^-2t.
+const Case slow = {"tanh(x)", complementOfTanh(1, 0)};
+
 struct Errors {
   double most = 0, tail = 0; ///< relative to the result: the function's, and the product's; where it is below 2^-12
   double small = 0;          ///< in absolute terms, where it is below 2^-22
   double vanished = 0;       ///< the same where the complement is 0
 
-  void measure(float x, const Case &one, const ComplementTable &table) {
+  void measure(float x, const Case &one, const CubicTable &ofFunction, const CubicTable &ofProduct) {
     TableArithmetic host;
     double c = one.complement(std::fabs(x)), exact = x < 0 ? c : 1 - c;
-    double function = tabulated(host, x, table);
+    double function = tabulated(host, x, ofFunction);
     bool isSmall = std::abs(x * exact) < 0x1p-120; // a product that is rounded once more
-    double product = isSmall ? function : tabulatedProduct(host, x, table) / static_cast<double>(x);
+    double product = isSmall ? function : tabulatedProduct(host, x, ofProduct) / static_cast<double>(x);
     double off = std::max(std::abs(function - exact), std::abs(product - exact));
     if (std::isnan(function) || std::isnan(product))
       off = 1e9;
-    double &worst = c < ComplementTable::vanishing   ? vanished
-                    : exact < ComplementTable::small ? small
-                    : exact < ComplementTable::tail  ? tail
-                                                     : most;
-    worst = std::max(worst, exact < ComplementTable::small || c < ComplementTable::vanishing ? off : off / exact);
+    double &worst = c < CubicTable::vanishing   ? vanished
+                    : exact < CubicTable::small ? small
+                    : exact < CubicTable::tail  ? tail
+                                                : most;
+    worst = std::max(worst, exact < CubicTable::small || c < CubicTable::vanishing ? off : off / exact);
   }
 };
 
 /// Every bf16 and, on the way, the floats between them; the f16 are among those.
 TEST(MathTabulated, AllOfBf16AndMore) {
   for (const Case &one : cases) {
-    auto table = tabulate(one.complement);
-    ASSERT_TRUE(table) << one.name;
+    auto table = tabulate(one.complement), ofProduct = tabulateProduct(one.complement);
+    ASSERT_TRUE(table && ofProduct) << one.name;
     Errors errors;
     for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += 0x2000)
       if (float x = std::bit_cast<float>(static_cast<std::uint32_t>(bits)); std::isfinite(x) && x != 0)
-        errors.measure(x, one, *table);
+        errors.measure(x, one, *table, *ofProduct);
     for (double x = -12; x < 12; x += 0x1p-14)
       if (x != 0)
-        errors.measure(static_cast<float>(x), one, *table);
+        errors.measure(static_cast<float>(x), one, *table, *ofProduct);
     std::printf("%s: 2^%.2f, 2^%.2f where it is below 2^-12; in absolute terms 2^%.2f where it is below 2^-22, 2^%.2f "
                 "where it is 0\n",
                 one.name, std::log2(errors.most), std::log2(errors.tail), std::log2(errors.small),
@@ -86,15 +91,15 @@ TEST(MathTabulated, RoundedToBf16) {
     double fraction = std::frexp(x, &exponent);
     return std::ldexp(std::nearbyint(std::ldexp(fraction, 8)), exponent - 8);
   };
-  for (const Case &one : cases) {
-    auto table = tabulate(one.complement);
+  for (const Case &one : {cases[0], cases[1], cases[2], cases[3], slow}) {
+    auto table = tabulateProduct(one.complement);
     ASSERT_TRUE(table) << one.name;
     TableArithmetic host;
     int different = 0, count = 0;
     for (std::uint32_t half = 0; half < 0x10000; ++half) {
       float x = std::bit_cast<float>(half << 16);
       double c = one.complement(std::fabs(x)), exact = x * (x < 0 ? c : 1 - c);
-      if (!std::isfinite(x) || c < ComplementTable::vanishing || std::abs(exact) < 0x1p-120)
+      if (!std::isfinite(x) || c < CubicTable::vanishing || std::abs(exact) < 0x1p-120)
         continue;
       double got = round(tabulatedProduct(host, x, *table)), nearest = round(exact);
       ++count;
@@ -106,6 +111,44 @@ TEST(MathTabulated, RoundedToBf16) {
   }
 }
 
+/// A factor in the coefficients: as good, relative to the result, and special values stay what they are.
+TEST(MathTabulated, ProductTimesFactor) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const Case &one : {cases[0], cases[1], cases[2], cases[3], slow}) {
+    auto table = tabulateProduct(one.complement);
+    ASSERT_TRUE(table) << one.name;
+    TableArithmetic host;
+    for (float factor : {1 / 0.9f, 3.0f, -0.7f, 0x1p-20f, 1e20f}) {
+      auto product = [&](float x) { return tabulatedProduct(host, x, *table, &factor); };
+      double most = 0;
+      for (double x = -12; x < 12; x += 0x1p-12) {
+        double c = one.complement(std::abs(x)), exact = factor * x * (x < 0 ? c : 1 - c);
+        if (x != 0 && c >= CubicTable::tail)
+          most = std::max(most, std::abs(product(static_cast<float>(x)) - exact) / std::abs(exact));
+      }
+      EXPECT_LE(most, 0x1p-12) << one.name << " times " << factor;
+      EXPECT_EQ(product(infinity), factor * infinity);
+      EXPECT_TRUE(std::isnan(product(-infinity)));
+      EXPECT_TRUE(std::isnan(product(std::nanf(""))));
+      EXPECT_EQ(product(100), 100 * factor);
+      for (float x : {-100.0f, -0.0f, 0.0f}) {
+        EXPECT_EQ(product(x), 0) << x;
+        EXPECT_TRUE(factor < 0 || std::signbit(product(x)) == std::signbit(x)) << x << " times " << factor;
+      }
+    }
+    for (float nothing : {0.0f, -0.0f}) {
+      EXPECT_EQ(tabulatedProduct(host, 1.0f, *table, &nothing), 0);
+      EXPECT_TRUE(std::isnan(tabulatedProduct(host, infinity, *table, &nothing)));
+    }
+  }
+}
+
+/// Ranges of one length have any length: that of the product knows no scale of x that suits it best.
+TEST(MathTabulated, ProductOfAnyScale) {
+  for (double scale : {0.01, 0.9, 1.2, 1.37, 100.0})
+    EXPECT_TRUE(tabulateProduct(complementOfErf(scale * rootOfHalf))) << scale;
+}
+
 /// What falls as e^-t has no place in 32 ranges; nor has what does not fall.
 TEST(MathTabulated, IsRefused) {
   EXPECT_TRUE(tabulate(complementOfErf(1.05 * rootOfHalf)));
@@ -114,15 +157,17 @@ TEST(MathTabulated, IsRefused) {
   EXPECT_FALSE(tabulate([](double t) { return 1 / (1 + std::exp(t)); }));
   EXPECT_FALSE(tabulate([](double t) { return 0.5 / (1 + t); }));
   EXPECT_FALSE(tabulate([](double) { return 0.5; }));
+  EXPECT_FALSE(tabulateProduct([](double t) { return 0.5 / (1 + t); }));
+  EXPECT_FALSE(tabulateProduct([](double) { return 0.5; }));
 }
 
 TEST(MathTabulated, SpecialValues) {
   TableArithmetic host;
   const float infinity = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
   for (const Case &one : cases) {
-    auto table = tabulate(one.complement);
-    ASSERT_TRUE(table) << one.name;
-    auto product = [&](float x) { return tabulatedProduct(host, x, *table); };
+    auto table = tabulate(one.complement), ofProduct = tabulateProduct(one.complement);
+    ASSERT_TRUE(table && ofProduct) << one.name;
+    auto product = [&](float x) { return tabulatedProduct(host, x, *ofProduct); };
     auto function = [&](float x) { return tabulated(host, x, *table); };
     EXPECT_EQ(product(infinity), infinity);
     EXPECT_TRUE(std::isnan(product(-infinity))); // infinity times 0

@@ -19,6 +19,17 @@ TEST(Roofline, PeaksAreThereAndNarrowTypesAreNoSlower) {
     EXPECT_FALSE(peak->instructions.empty());
 }
 
+/// No faster than the peak, but for what others leave of it at either moment.
+TEST(Roofline, TheRateOfAMomentIsOfThePeaksKind) {
+  Peaks peaks = measurePeaks(1, 0.002);
+  for (const Peak *peak : {&peaks.f32, &peaks.bf16, &peaks.int8})
+    for (int threads : {1, 2}) {
+      double rate = rateNow(*peak, threads, 0.002);
+      EXPECT_GT(rate, peak->operationsPerSecond / 100);
+      EXPECT_LT(rate, peak->operationsPerSecond * 10 * threads);
+    }
+}
+
 /// Every way of copying is tried when the copy is made, so every one has to be right whatever the sizes and addresses.
 TEST(Roofline, CopiesEveryByteAndNoOther) {
   for (size_t bytes : {1u, 63u, 64u, 65u, 1000u, 65536u, 200001u})

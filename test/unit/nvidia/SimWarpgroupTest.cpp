@@ -110,6 +110,26 @@ TEST_F(Warpgroups, RowsThroughRegisters) {
   expectFinding(run(bad, 4), Kind::race, {"starts a copy to", "reads", lineOf(bad, "nvidia.ldmatrix")});
 }
 
+/// What is multiplied is right, since the simulator takes it at the start; a GPU reads the registers later.
+TEST_F(Warpgroups, RegistersWrittenWhileTheyAreRead) {
+  std::string bad =
+      changed(WarpgroupKernel::text(/*fromRegisters=*/true), "wgmma_wait 0 [%r3#0", "wgmma_wait 1 [%r3#0");
+  EXPECT_EQ(run(bad, 1).text(), "");
+  for (uint64_t seed : {0, 1})
+    expectFinding(run(bad, 3, seed), Kind::race,
+                  {"writes registers", lineOf(bad, "%f00 = vector.extract"), "that the wgmma",
+                   lineOf(bad, "%r0:64 = nvidia.wgmma"), "has not been waited for"});
+  // Carried by the loop, and so written at its end.
+  for (auto [from, to] : {std::pair<const char *, const char *>{"%sum:66", "%sum:67"},
+                          {"%acc63 = %zero)", "%acc63 = %zero, %word = %c0)"},
+                          {"f32) : i32 {", "f32, i32) : i32 {"},
+                          {"(%f00, ", "(%word, "},
+                          {"%w#63 : i32", "%w#63, %f00 : i32"},
+                          {"f32\n    }", "f32, i32\n    }"}})
+    bad = changed(bad, from, to);
+  expectFinding(run(bad, 1), Kind::race, {"writes registers", lineOf(bad, "scf.yield %previous")});
+}
+
 TEST_F(Warpgroups, OutsideOfTheTensorAreZeros) {
   for (int less : {8, 40, 64})
     EXPECT_EQ(run(good, 3, 0, less).text(), "") << less;
@@ -420,6 +440,51 @@ TEST(AsyncProxy, OneCopyForACluster) {
     for (int i = 0; i < 64; ++i)
       EXPECT_EQ(out.as<int>()[i], (i % 32) * (i % 32) + (i % 32 + 256) * (i % 32 + 256));
   }
+}
+
+/// An arrival in another block overtakes reads, unless it is behind what was read.
+TEST(AsyncProxy, ArrivalsOvertakeReads) {
+  SimBuffer in("in", 2048, false), out("out", 256);
+  sim::TensorMap map = tensorMap(in.address(), 4, {256, 2}, {256, 1}, 0);
+  const std::string text = function(32, 2, 64, R"(    %c2 = arith.constant 2 : i32
+    %word = arith.constant 4 : i32
+    %sent = arith.constant 8 : i32
+    %taken = arith.constant 16 : i32
+    %rank = nvidia.cluster_rank
+    scf.if %first {
+      nvidia.mbarrier_init %sent, %c1
+      nvidia.mbarrier_init %taken, %c1
+      nvidia.fence mbarrier_init
+    }
+    nvidia.cluster_arrive
+    nvidia.cluster_wait
+    %leads = arith.cmpi eq, %rank, %c0 : i32
+    scf.if %first {
+      scf.if %leads {
+        %there = nvidia.map_shared %c0, %c1
+        %bar = nvidia.map_shared %sent, %c1
+        nvidia.store_async %c1, %there, %bar : i32
+        nvidia.mbarrier_wait %taken, %c0
+        nvidia.store_async %c2, %there, %bar : i32
+      } else {
+        nvidia.mbarrier_arrive %sent expect %word
+        nvidia.mbarrier_wait %sent, %c0
+        %x = nvidia.load shared %c0 : i32 -> i32
+        %back = nvidia.map_shared %taken, %c0
+        nvidia.mbarrier_arrive cluster %back behind %x
+        nvidia.mbarrier_arrive %sent expect %word
+        nvidia.mbarrier_wait %sent, %c1
+        %y = nvidia.load shared %c0 : i32 -> i32
+        %sum = arith.addi %x, %y : i32
+        nvidia.store global %sum, %out : i32, i64
+      }
+    }
+    nvidia.cluster_arrive
+    nvidia.cluster_wait
+)");
+  EXPECT_EQ(runOne(text, in, out, map).text(), "");
+  EXPECT_EQ(out.as<int>()[0], 3);
+  expectFinding(runOne(changed(text, " behind %x", ""), in, out, map), Kind::race, {"no barrier orders the two"});
 }
 
 /// An arrival that is relaxed makes known the mbarriers that a fence has released, and nothing else.

@@ -14,7 +14,8 @@ struct WarpgroupKernel {
 
   /// (%out: i64, %steps: i64): the address of rows x columns f32, and how many stages k has. Tensor map 0 is of A, 1 of
   /// B, both with k innermost, boxes of 64 x 128 and a swizzle over 128 bytes. `fromRegisters`: the rows of A go
-  /// through registers, and so every thread, not only one of each warpgroup, says when a stage is free.
+  /// through registers, and so every thread, not only one of each warpgroup, says when a stage is free. The next
+  /// stage's are written there, so that products are waited for in their iteration.
   static std::string text(bool fromRegisters = false) {
     std::string accumulators, initial, types, yielded;
     for (int i = 0; i < columns / 2; ++i) {
@@ -134,7 +135,8 @@ struct WarpgroupKernel {
               (fromRegisters ? "i32, i32, i32, i32" : "i64") + " : f32\n";
     }
     text += "      nvidia.wgmma_commit\n";
-    text += "      %w:" + std::to_string(columns / 2) + " = nvidia.wgmma_wait 1 [" + part("%r3") + "] : f32\n";
+    text += "      %w:" + std::to_string(columns / 2) + " = nvidia.wgmma_wait " + (fromRegisters ? "0" : "1") + " [" +
+            part("%r3") + "] : f32\n";
     text += R"(      %releases = arith.andi %leads, %later : i1
       %previous = arith.xori %slot, %c1 : i32
       %other8 = arith.muli %previous, %c8 : i32

@@ -38,10 +38,14 @@ extern "C" const char *__tsan_default_suppressions() {
 namespace {
 
 /// run() with a lambda.
-template <typename Function> void run(CpuPool &pool, int64_t count, size_t scratchBytes, Function function) {
-  pool.run(count, scratchBytes, &function, [](void *context, int64_t begin, int64_t end, void *scratch) {
-    (*static_cast<Function *>(context))(begin, end, scratch);
-  });
+template <typename Function>
+void run(CpuPool &pool, int64_t count, size_t scratchBytes, Function function, size_t noteBytes = 0) {
+  pool.run(
+      count, scratchBytes, &function,
+      [](void *context, int64_t begin, int64_t end, void *scratch) {
+        (*static_cast<Function *>(context))(begin, end, scratch);
+      },
+      nullptr, noteBytes);
 }
 
 TEST(CpuPool, CoversTheRangeOnce) {
@@ -159,6 +163,69 @@ TEST(CpuPool, ScratchIsReusedBetweenRuns) {
   void *first = nullptr;
   run(pool, 1, 4096, [&](int64_t, int64_t, void *scratch) { first = scratch; });
   run(pool, 1, 1024, [&](int64_t, int64_t, void *scratch) { EXPECT_EQ(scratch, first); });
+}
+
+// What a thread has noted is there for its next piece, which mostly begins where the last one ended; and a run begins
+// with nothing noted, whatever an earlier one left.
+TEST(CpuPool, NotesStayWithTheirThreadForOneRun) {
+  for (int threads : {1, 2, 5}) {
+    CpuPool pool(threads);
+    for (int64_t count : {1, 2, 7, 64, 1000}) {
+      std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+      std::atomic<int> elsewhere = 0, begun = 0;
+      run(
+          pool, count, 128,
+          [&](int64_t begin, int64_t end, void *scratch) {
+            EXPECT_LT(begin, end);
+            auto *note = reinterpret_cast<int64_t *>(static_cast<std::byte *>(scratch) + 112);
+            EXPECT_EQ(note[0], note[1]);
+            begun += note[0] == 0;
+            elsewhere += note[0] != 0 && note[0] != begin;
+            note[0] = note[1] = end;
+            for (int64_t i = begin; i < end; ++i)
+              hits[static_cast<size_t>(i)].fetch_add(1);
+            std::this_thread::yield();
+          },
+          /*noteBytes=*/16);
+      for (auto &hit : hits)
+        ASSERT_EQ(hit.load(), 1) << threads << " threads, count " << count;
+      EXPECT_GE(begun, 1);
+      EXPECT_LE(begun, threads);
+      EXPECT_LE(elsewhere, 12 * threads) << "a thread helps with half of what is left to another";
+      run(pool, count, 128, [](int64_t, int64_t, void *scratch) { std::memset(scratch, 0x7f, 128); });
+    }
+  }
+}
+
+TEST(CpuPool, WithNotesTheSlowOneIsHelped) {
+  // The first item ends when all others are done.
+  CpuPool pool(2);
+  std::atomic<int> done = 0;
+  run(
+      pool, 64, 64,
+      [&](int64_t begin, int64_t end, void *) {
+        ASSERT_LE(end - begin, 8);
+        if (begin == 0)
+          while (done < 64 - static_cast<int>(end))
+            std::this_thread::yield();
+        done += static_cast<int>(end - begin);
+      },
+      /*noteBytes=*/8);
+  EXPECT_EQ(done, 64);
+}
+
+TEST(CpuPool, WithNotesAnExceptionEndsTheRun) {
+  CpuPool pool(2);
+  std::atomic<int> pieces = 0;
+  EXPECT_THROW(run(
+                   pool, 1000, 64,
+                   [&](int64_t, int64_t, void *) {
+                     ++pieces;
+                     throw std::out_of_range("");
+                   },
+                   /*noteBytes=*/8),
+               std::out_of_range);
+  EXPECT_LE(pieces, 2);
 }
 
 TEST(CpuPool, ScratchThatCannotBeHadIsAnError) {

@@ -274,6 +274,18 @@ TEST(ZooSamples, AreProblemsOfTheirOwn) {
   }
 }
 
+/// A step along K has one row of scales: where a group is none of the usual lengths, a step that divides it.
+TEST(ZooSpaces, StepsLieInOneGroupOfScales) {
+  const zoo::Entry &entry = zoo::find("dequant_matmul");
+  for (int64_t group : {32, 64, 128, 48}) {
+    Problem problem = zoo::dequantMatmulProblem({128, 128, 384, group}, bf16, 1);
+    std::vector<Configuration> found = zoo::spaceOf(entry, problem, Target::sim).configurations({});
+    EXPECT_FALSE(found.empty()) << group;
+    for (const Configuration &c : found)
+      EXPECT_EQ(group % c["bk"], 0) << group;
+  }
+}
+
 TEST(ZooSpaces, EveryEntryHasOne) {
   for (const zoo::Entry &entry : zoo::entries()) {
     Problem problem = entry.makeProblem(entry.testShapes.front(), entry.dtypes.front(), 1);

@@ -2,10 +2,11 @@
 //
 // Policies, the database between runs, and what invalidates it. PlantedTest.cpp has the main(): workers are this
 // program.
+#include "tenon/tune/Tune.h"
 #include "tenon/base/Error.h"
 #include "tenon/kernels/Spaces.h"
 #include "tenon/model/Ceilings.h"
-#include "tenon/tune/Tune.h"
+#include "tenon/tune/TileProgram.h"
 
 #include <gtest/gtest.h>
 
@@ -379,6 +380,26 @@ TEST(ModelRanker, SaysWhatMakesTheDifference) {
   std::string text = explainDifference(fast, slow);
   EXPECT_HAS(text, "1 ms against 3 ms");
   EXPECT_HAS(text, "memory takes 1 ms instead of 3 ms");
+}
+
+/// What candidates are compiled from says which tensors overlap, as a launch does: one bit for all of them would forbid
+/// each candidate what the launch itself may do.
+TEST(TileText, SaysWhichTensorsOverlap) {
+  Kernel add("add(x, y, z)", [](View x, View y, View z) {
+    Index i = grid(cdiv(x.size(0), 64));
+    z.store({i * 64}, x.load({i * 64}, {64}) + y.load({i * 64}, {64}));
+  });
+  LaunchOptions options;
+  options.target = Target::sim;
+  Tensor a = Tensor::zeros(f32, {256}), b = Tensor::zeros(f32, {256}), c = Tensor::zeros(f32, {256});
+  tuning::TileText apart = tuning::traceToText(add, {a, b, c}, options);
+  tuning::TileText inPlace = tuning::traceToText(add, {a, b, a}, options);
+  tuning::TileText other = tuning::traceToText(add, {a, b, b}, options);
+  EXPECT_EQ(apart.ir.find("tile.overlaps"), std::string::npos);
+  EXPECT_HAS(inPlace.ir, "tile.overlaps");
+  EXPECT_HAS(inPlace.ir, "tile.same_as = 0");
+  EXPECT_HAS(other.ir, "tile.same_as = 1");
+  EXPECT_NE(inPlace.hash, other.hash);
 }
 
 } // namespace

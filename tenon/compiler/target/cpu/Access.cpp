@@ -114,32 +114,30 @@ Value Nest::inBounds() {
 
 //===--- Buffers --------------------------------------------------------------------------------------------------===//
 
-namespace {
-
-struct BufferPlace {
-  Value pointer;
-  bool contiguous; ///< lanes follow each other
-};
-
-BufferPlace locate(Builder &b, LoopEmitter &e, const Buffer &buffer, const Coords &coords, Value iota) {
-  Type element = scratchType(buffer.element);
+Value Nest::bufferPointer(const Buffer &buffer, const Coords &coords) {
   Value offset;
-  int64_t laneStride = 1;
   for (auto [d, coord] : llvm::enumerate(coords)) {
-    if (coord.lanes)
-      laneStride = buffer.strides[d];
     if (buffer.shape[d] == 1 || matchPattern(coord.base, m_Zero()))
       continue;
-    Value term = buffer.strides[d] == 1
-                     ? coord.base
-                     : b.create<arith::MulIOp>(coord.base, e.index(buffer.strides[d])).getResult();
-    offset = offset ? b.create<arith::AddIOp>(offset, term).getResult() : term;
+    Value term = buffer.strides[d] == 1 ? coord.base
+                                        : b_.create<arith::MulIOp>(coord.base, e_.index(buffer.strides[d])).getResult();
+    offset = offset ? b_.create<arith::AddIOp>(offset, term).getResult() : term;
   }
-  Value pointer = offset ? elementPointer(b, buffer.pointer, toI64(b, offset), element) : buffer.pointer;
-  if (laneStride == 1)
-    return {pointer, true};
-  Value steps = b.create<arith::MulIOp>(iota, constantBits(b, iota.getType(), laneStride));
-  return {elementPointer(b, pointer, steps, element), false};
+  return offset ? elementPointer(b_, buffer.pointer, toI64(b_, offset), scratchType(buffer.element)) : buffer.pointer;
+}
+
+namespace {
+
+/// Elements between one lane and the next.
+int64_t laneStrideOf(const Buffer &buffer, const Coords &coords) {
+  for (auto [stride, coord] : llvm::zip(buffer.strides, coords))
+    if (coord.lanes)
+      return stride;
+  return 1;
+}
+
+Value pointersOf(Builder &b, Value first, Value iota, int64_t stride, Type element) {
+  return elementPointer(b, first, b.create<arith::MulIOp>(iota, constantBits(b, iota.getType(), stride)), element);
 }
 
 } // namespace
@@ -147,16 +145,19 @@ BufferPlace locate(Builder &b, LoopEmitter &e, const Buffer &buffer, const Coord
 Value Nest::loadBuffer(const Buffer &buffer, const Coords &coords) {
   unsigned lanes = lanesIn(coords);
   Type element = scratchType(buffer.element);
-  auto place = locate(b_, e_, buffer, coords, lanes ? laneIota(b_.getI64Type()) : Value());
-  Value raw;
+  Value pointer = bufferPointer(buffer, coords), raw;
+  int64_t stride = laneStrideOf(buffer, coords);
   unsigned align = byteSize(element);
   if (!lanes)
-    raw = b_.create<LLVM::LoadOp>(element, place.pointer, align);
-  else if (place.contiguous)
-    raw = b_.create<LLVM::LoadOp>(VectorType::get({lanes}, element), place.pointer, align);
+    raw = b_.create<LLVM::LoadOp>(element, pointer, align);
+  else if (stride == 1)
+    raw = b_.create<LLVM::LoadOp>(VectorType::get({lanes}, element), pointer, align);
+  else if (loadsColumns(element, stride))
+    raw = loadColumn(pointer, element, stride);
   else
-    raw = b_.create<LLVM::masked_gather>(VectorType::get({lanes}, element), place.pointer, allOnes(b_, lanes),
-                                         ValueRange{}, b_.getI32IntegerAttr(align));
+    raw = b_.create<LLVM::masked_gather>(VectorType::get({lanes}, element),
+                                         pointersOf(b_, pointer, laneIota(b_.getI64Type()), stride, element),
+                                         allOnes(b_, lanes), ValueRange{}, b_.getI32IntegerAttr(align));
   return buffer.element.isInteger(1) ? fromMemory(b_, raw, buffer.element) : raw;
 }
 
@@ -166,12 +167,14 @@ void Nest::storeBuffer(const Buffer &buffer, const Coords &coords, Value value) 
   value = splatTo(b_, value, lanes);
   if (buffer.element.isInteger(1))
     value = toMemory(b_, value, buffer.element);
-  auto place = locate(b_, e_, buffer, coords, lanes ? laneIota(b_.getI64Type()) : Value());
+  Value pointer = bufferPointer(buffer, coords);
+  int64_t stride = laneStrideOf(buffer, coords);
   unsigned align = byteSize(element);
-  if (place.contiguous)
-    b_.create<LLVM::StoreOp>(value, place.pointer, align);
+  if (stride == 1)
+    b_.create<LLVM::StoreOp>(value, pointer, align);
   else
-    b_.create<LLVM::masked_scatter>(value, place.pointer, allOnes(b_, lanes), b_.getI32IntegerAttr(align));
+    b_.create<LLVM::masked_scatter>(value, pointersOf(b_, pointer, laneIota(b_.getI64Type()), stride, element),
+                                    allOnes(b_, lanes), b_.getI32IntegerAttr(align));
 }
 
 //===--- Views ----------------------------------------------------------------------------------------------------===//
@@ -180,7 +183,7 @@ Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, c
   Address address;
   Value offset, low, high;
   Type i64 = b_.getI64Type();
-  int laneDim = -1;
+  int &laneDim = address.laneDim;
   for (auto [d, coord] : llvm::enumerate(coords)) {
     Value at = e_.scalar(offsets[d]);
     if (!matchPattern(coord.base, m_Zero()))
@@ -211,7 +214,7 @@ Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, c
     Value term = view.unitStride == static_cast<int>(d) ? at : b_.create<arith::MulIOp>(at, view.strides[d]).getResult();
     offset = offset ? b_.create<arith::AddIOp>(offset, term).getResult() : term;
   }
-  address.pointer = elementPointer(b_, view.pointer, toI64(b_, offset), memoryType(view.element));
+  address.first = address.pointer = elementPointer(b_, view.pointer, toI64(b_, offset), memoryType(view.element));
   if (laneDim >= 0) {
     if (checked_) {
       // All conditions in one comparison, lane - low < high - low. Not as masks and-ed together: where lanes are known
@@ -223,7 +226,7 @@ Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, c
       address.ok = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, lane, splatTo(b_, length, lanes_));
     }
     address.contiguous = laneDim == view.unitStride;
-    if (!address.contiguous)
+    if (!address.contiguous && !isBlocked_)
       e_.remark(b_.getLoc(), "accessed one element at a time: the view has no unit stride along dimension " +
                                  std::to_string(laneDim) + " of the tile");
     if (!address.contiguous) {
@@ -308,8 +311,12 @@ Value Nest::loadElements(const Address &address, Type tileElement, Value padding
 }
 
 Value Nest::loadWindow(tile::LoadOp op, const Coords &coords) {
+  if (Value value = loadFromBlock(op, coords))
+    return value;
   const ViewParts &view = e_.view(op.getView());
+  isBlocked_ = blockDim_ >= 0;
   Address address = windowAddress(view, op.getOffsets(), coords);
+  isBlocked_ = false;
   unsigned lanes = lanesIn(coords);
   Value padding = op.getPadding() ? e_.scalar(op.getPadding()) : Value();
   if (!address.ok && address.contiguous && lanes) {
@@ -321,7 +328,22 @@ Value Nest::loadWindow(tile::LoadOp op, const Coords &coords) {
   }
   if (lanes && address.ok)
     address.ok = splatTo(b_, address.ok, lanes);
-  return loadElements(address, view.element, padding);
+  Type element = memoryType(view.element);
+  int64_t row = view.unitStride < 0 ? 0 : op.getType().getDimSize(view.unitStride);
+  if (address.ok || address.contiguous || !lanes || isPaired(lanes) || !loadsColumns(element, row))
+    return loadElements(address, view.element, padding);
+  // A column of narrow rows, which mostly follow each other.
+  Value follow = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, view.strides[address.laneDim], e_.index(row));
+  Type result = VectorType::get({lanes}, registerType(view.element));
+  auto branch = b_.create<scf::IfOp>(TypeRange{result}, follow, /*withElseRegion=*/true);
+  for (bool isDense : {true, false}) {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToEnd(isDense ? branch.thenBlock() : branch.elseBlock());
+    Value value = isDense ? fromMemory(b_, loadColumn(address.first, element, row), view.element)
+                          : loadElements(address, view.element, padding);
+    b_.create<scf::YieldOp>(value);
+  }
+  return branch.getResult(0);
 }
 
 Value Nest::gather(tile::GatherOp op, const Coords &coords) {

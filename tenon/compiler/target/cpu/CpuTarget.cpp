@@ -79,13 +79,13 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
     return {};
   std::optional<Overlap> overlap = overlapInstances(lower::kernelOf(tileModule), *target, isa, instance.scratchBytes());
   info.scratchBytes = instance.scratchBytes() * (overlap ? overlap->copies : 1);
+  assert((!overlap || !instance.noteBytes()) && "what is kept is of one instance after the other");
   info.remarks = instance.remarks();
   if (overlap)
-    info.remarks.push_back("the loops of " + std::to_string(overlap->stages) +
-                           " program instances run as one where results are large");
+    info.remarks.push_back("the loops of " + std::to_string(overlap->stages) + " program instances run as one");
   if (failed(LoopEmitter(lower::kernelOf(tileModule), isa, *target).runPlan()))
     return {};
-  emitRunFunction(lower::kernelOf(tileModule), *target, isa, instance.notes(), overlap);
+  emitRunFunction(lower::kernelOf(tileModule), *target, isa, instance.noteBytes(), overlap);
   return target;
 }
 

@@ -34,6 +34,9 @@ using RunFunction = void (*)(const int64_t *arguments, int64_t begin, int64_t en
 /// Writes the three grid extents, the number of the first requirement that does not hold (or -1), and the sizes of the
 /// workspaces.
 using PlanFunction = void (*)(const int64_t *arguments, int64_t *out);
+/// How many bytes at the end of scratch are notes of what is there from one instance to the next (int64_t). They are
+/// zeros where a thread begins.
+inline constexpr const char *noteBytesSymbol = "tenon_note_bytes";
 inline constexpr const char *runSymbol = "tenon_run";
 inline constexpr const char *planSymbol = "tenon_plan";
 

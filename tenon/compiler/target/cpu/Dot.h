@@ -109,7 +109,6 @@ private:
   void packPanel(mlir::Value number, int64_t width, const PackedOperand &to);
   void packAcross(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
   void packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
-  void transpose(llvm::SmallVectorImpl<mlir::Value> &rows);
   PackedOperand turned(const PackedOperand &panel);
   void padDepth(int64_t items, int64_t panel, const PackedOperand &to);
   void zeroRowEnds(const Buffer &buffer, int64_t begin, int64_t end);

@@ -10,8 +10,10 @@
 //
 // So are reductions of that B and nothing else (sums of its squares, or of its columns): their results stay as well.
 // Offsets are compared when the program runs, so nothing has to be known of the loop: with more than one step they
-// differ, and every step packs. A call of tenon_run begins with nothing noted. What an instance stores no other one may
-// read, and the operand's view must be one that the kernel only reads: then what was packed is still what is there.
+// differ, and every step packs. A thread begins its share of a launch with nothing noted (CpuPool clears the end of its
+// scratch, where all notes are), and has instances that follow each other, so that it finds most of what it needs
+// packed. What an instance stores no other one may read, and the operand's view must be one that the kernel only reads:
+// then what was packed is still what is there.
 #include "tenon/compiler/target/cpu/DotKept.h"
 
 #include "tenon/compiler/target/cpu/Dot.h"
@@ -90,13 +92,12 @@ SmallVector<int64_t> orderOfAxes(tile::GridOp grid) {
   return llvm::to_vector(llvm::seq<int64_t>(0, grid->getNumResults()));
 }
 
-scf::IfOp LoopEmitter::unlessKept(Value place, ValueRange offsets) {
+scf::IfOp LoopEmitter::unlessKept(Kept kept, ValueRange offsets) {
   static_assert((1 + tile::maxRank) * 8 <= keptNoteBytes, "a word for each offset and one more");
-  // In front of the place: whether anything is there, and where it is from.
+  // Whether anything is there, and where it is from.
   Type i64 = b_.getI64Type();
   auto note = [&](int32_t i) -> Value {
-    return b_.create<LLVM::GEPOp>(place.getType(), i64, place,
-                                  ArrayRef<LLVM::GEPArg>{i - static_cast<int32_t>(keptNoteBytes / 8)});
+    return b_.create<LLVM::GEPOp>(kept.note.getType(), i64, kept.note, ArrayRef<LLVM::GEPArg>{i});
   };
   SmallVector<Value> from = {constantBits(b_, i64, 1)};
   for (Value offset : offsets)
@@ -122,8 +123,9 @@ std::optional<PackedOperand> DotEmitter::packKept() {
     return std::nullopt;
   b_.setLoc(op_.getLoc());
   PackedOperand to = stridesOfPanels(plan_.panel());
-  to.pointer = e_.allocateKept(panels() * to.panelStride * plan_.unitBytes());
-  scf::IfOp branch = e_.unlessKept(to.pointer, load.getOffsets());
+  LoopEmitter::Kept kept = e_.allocateKept(panels() * to.panelStride * plan_.unitBytes());
+  to.pointer = kept.place;
+  scf::IfOp branch = e_.unlessKept(kept, load.getOffsets());
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToStart(branch.thenBlock());
   packInto(rawRows(op_.getB(), 1, plan_.packed), n_, plan_.panel(), to);
@@ -162,9 +164,9 @@ void LoopEmitter::emitKept(tile::ReduceOp op, tile::LoadOp load) {
   flush();
   b_.setLoc(op.getLoc());
   auto type = llvm::cast<RankedTensorType>(op->getResult(0).getType());
-  Value place = allocateKept(type.getNumElements() * byteSize(scratchType(type.getElementType())));
-  buffers_[op->getResult(0)] = withShape({place, {}, {}, type.getElementType()}, type.getShape());
-  scf::IfOp branch = unlessKept(place, load.getOffsets());
+  Kept kept = allocateKept(type.getNumElements() * byteSize(scratchType(type.getElementType())));
+  buffers_[op->getResult(0)] = withShape({kept.place, {}, {}, type.getElementType()}, type.getShape());
+  scf::IfOp branch = unlessKept(kept, load.getOffsets());
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToStart(branch.thenBlock());
   NestRoot root;

@@ -9,7 +9,7 @@
 /// Operands that stay packed from instance to instance: see DotKept.cpp.
 namespace tenon::cpu {
 
-/// In front of what is kept in scratch, where the 64-bit words of what it was made of are. The first is 0: nothing is.
+/// Of each place where something is kept: the 64-bit words of what it was made of. The first is 0: of nothing.
 constexpr int64_t keptNoteBytes = 64;
 
 /// Chooses the order of the grid's axes in which what a dot keeps serves most instances.

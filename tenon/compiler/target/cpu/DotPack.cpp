@@ -11,6 +11,7 @@
 // units of several elements interleaved; rows that run along K (a transposed operand) are transposed, a square of
 // registers at a time. Units hold what is neighbouring in such a row anyway, so all types transpose alike.
 #include "tenon/compiler/target/cpu/Dot.h"
+#include "tenon/compiler/target/cpu/TransposedBlocks.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -293,7 +294,7 @@ PackedOperand DotEmitter::turned(const PackedOperand &panel) {
       SmallVector<Value> square;
       for (int64_t i = 0; i < lanes; ++i)
         square.push_back(load(at(from, i * panel.depthStride, unit), unit, lanes, lanes));
-      transpose(square);
+      transposeSquare(b_, square);
       for (int64_t i = 0; i < lanes; ++i)
         store(square[i], at(into, i * to.itemStride, unit), lanes);
     });
@@ -422,23 +423,6 @@ void DotEmitter::packAcross(const RawRows &from, int64_t items, int64_t panel, c
     row(e_.index(wholeUnits), k_ % group);
 }
 
-/// As many vectors as each has lanes: interleaving row i with row i + lanes / 2, log2(lanes) times over, transposes.
-void DotEmitter::transpose(SmallVectorImpl<Value> &rows) {
-  int64_t lanes = rows.size();
-  SmallVector<int64_t> low, high;
-  for (int64_t i = 0; i < lanes / 2; ++i) {
-    low.append({i, lanes + i});
-    high.append({lanes / 2 + i, lanes + lanes / 2 + i});
-  }
-  for (int64_t rounds = 1; rounds < lanes; rounds *= 2) {
-    SmallVector<Value> next;
-    for (int64_t i = 0; i < lanes / 2; ++i)
-      for (const auto &mask : {low, high})
-        next.push_back(b_.create<vector::ShuffleOp>(rows[i], rows[i + lanes / 2], mask));
-    rows.assign(next);
-  }
-}
-
 /// Rows along K: squares of lanes x lanes units, transposed in registers.
 void DotEmitter::packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to) {
   Type element = from.element, unit = unitType();
@@ -462,7 +446,7 @@ void DotEmitter::packAlong(const RawRows &from, int64_t items, int64_t panel, co
         row = b_.create<vector::ShuffleOp>(row, row, repeating);
       rows.push_back(group == 1 ? row : b_.create<vector::BitCastOp>(type, row).getResult());
     }
-    transpose(rows);
+    transposeSquare(b_, rows);
     Value number = b_.create<arith::DivUIOp>(item, e_.index(panel));
     Value within = b_.create<arith::RemUIOp>(item, e_.index(panel));
     Value start = plus(plus(times(number, to.panelStride), within), times(firstUnit, to.depthStride));

@@ -32,12 +32,14 @@ SmallVector<Value> idsOf(ImplicitLocOpBuilder &b, func::FuncOp kernel, Value num
   return ids;
 }
 
-void emitRunFunction(func::FuncOp kernel, ModuleOp target, const Isa &isa, ArrayRef<int64_t> notes,
+void emitRunFunction(func::FuncOp kernel, ModuleOp target, const Isa &isa, int64_t noteBytes,
                      std::optional<Overlap> overlap) {
   ImplicitLocOpBuilder b(target.getLoc(), target.getContext());
   b.setInsertionPointToEnd(target.getBody());
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   Type i64 = b.getI64Type();
+  b.create<LLVM::GlobalOp>(i64, /*isConstant=*/true, LLVM::Linkage::External, noteBytesSymbol,
+                           b.getI64IntegerAttr(noteBytes));
   auto function =
       b.create<func::FuncOp>(runSymbol, b.getFunctionType({pointer, i64, i64, pointer, pointer, pointer}, {}));
   Block *entry = function.addEntryBlock();
@@ -47,11 +49,6 @@ void emitRunFunction(func::FuncOp kernel, ModuleOp target, const Isa &isa, Array
   Value one = constantBits(b, i64, 1);
   TileEmitter tiles(b, target, isa.tiles);
   tiles.configure();
-  for (int64_t note : notes) {
-    Value at =
-        b.create<LLVM::GEPOp>(pointer, b.getI8Type(), scratch, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(note)});
-    b.create<LLVM::StoreOp>(constantBits(b, i64, 0), at, 8);
-  }
   auto oneByOne = [&] {
     OpBuilder::InsertionGuard guard(b);
     auto loop = b.create<scf::ForOp>(begin, end, one);

@@ -15,8 +15,8 @@ llvm::SmallVector<mlir::Value> idsOf(mlir::ImplicitLocOpBuilder &b, mlir::func::
                                      mlir::Value extents);
 
 /// Emits `tenon_run`: a range of program instances, calling `instance` for each, or `overlapped` for some at a time.
-/// `notes`: where in scratch a word says whether something was kept; it is cleared.
-void emitRunFunction(mlir::func::FuncOp kernel, mlir::ModuleOp target, const Isa &isa, llvm::ArrayRef<int64_t> notes,
+/// `noteBytes`: at the end of scratch, which whoever calls has to know (CpuTarget.h).
+void emitRunFunction(mlir::func::FuncOp kernel, mlir::ModuleOp target, const Isa &isa, int64_t noteBytes,
                      std::optional<Overlap> overlap);
 
 } // namespace tenon::cpu

@@ -149,6 +149,7 @@ std::span<const ExternalSymbol> kernelSymbols() {
 
 LoadedObject::LoadedObject(std::span<const char> object)
     : code_(object, kernelSymbols()), run_(reinterpret_cast<RunFunction>(code_.address(runSymbol))),
-      plan_(reinterpret_cast<PlanFunction>(code_.address(planSymbol))) {}
+      plan_(reinterpret_cast<PlanFunction>(code_.address(planSymbol))),
+      noteBytes_(static_cast<const int64_t *>(code_.address(noteBytesSymbol))) {}
 
 } // namespace tenon::cpu

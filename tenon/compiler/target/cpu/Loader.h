@@ -38,11 +38,13 @@ public:
 
   RunFunction run() const { return run_; }
   PlanFunction plan() const { return plan_; }
+  size_t noteBytes() const { return static_cast<size_t>(*noteBytes_); }
 
 private:
   LinkedObject code_;
   RunFunction run_;
   PlanFunction plan_;
+  const int64_t *noteBytes_;
 };
 
 /// What device_assert and device_print report to while instances run; compiled code gets a pointer to it. Called from

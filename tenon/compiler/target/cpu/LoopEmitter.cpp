@@ -92,9 +92,9 @@ Buffer LoopEmitter::allocate(ArrayRef<int64_t> shape, Type element, int64_t rowP
   return buffer;
 }
 
-Value LoopEmitter::allocateKept(int64_t bytes) {
-  kept_.push_back({scratchAddress(0), bytes});
-  return kept_.back().first;
+LoopEmitter::Kept LoopEmitter::allocateKept(int64_t bytes) {
+  kept_.push_back({scratchAddress(0), scratchAddress(0), bytes});
+  return kept_.back();
 }
 
 Buffer LoopEmitter::bufferFor(Value tile) {
@@ -249,6 +249,9 @@ LogicalResult LoopEmitter::emitOp(Operation &op) {
         flush();
         NestGroup group;
         group.shape.assign(shapeOf(scan.getValues()[0]).begin(), shapeOf(scan.getValues()[0]).end());
+        NestRoot root;
+        root.op = scan;
+        group.roots.push_back(std::move(root));
         SmallVector<Buffer> results;
         for (Value result : scan.getResults())
           results.push_back(bufferFor(result));
@@ -340,20 +343,27 @@ void LoopEmitter::emitConcat(tile::ConcatOp op) {
   flush();
   Buffer whole = bufferFor(op.getResult());
   int64_t at = 0, dim = op.getDim();
+  NestGroup columns;
+  columns.isInterleaved = Nest::interleaves(op);
   for (Value part : op.getValues()) {
     Buffer piece = whole;
     piece.shape.assign(shapeOf(part).begin(), shapeOf(part).end());
-    piece.pointer = b_.create<LLVM::GEPOp>(LLVM::LLVMPointerType::get(b_.getContext()), scratchType(whole.element),
-                                           whole.pointer,
-                                           ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(at * whole.strides[dim])});
-    NestGroup group{SmallVector<int64_t>(shapeOf(part)), -1, false, {}};
+    piece.pointer =
+        b_.create<LLVM::GEPOp>(LLVM::LLVMPointerType::get(b_.getContext()), scratchType(whole.element), whole.pointer,
+                               ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(at * whole.strides[dim])});
     NestRoot root;
     root.value = part;
     root.buffer = piece;
-    group.roots.push_back(root);
-    Nest(*this, group).emit();
+    columns.shape.assign(piece.shape.begin(), piece.shape.end());
+    columns.roots.push_back(root);
     at += shapeOf(part)[dim];
+    if (columns.isInterleaved)
+      continue;
+    Nest(*this, columns).emit();
+    columns.roots.clear();
   }
+  if (columns.isInterleaved)
+    Nest(*this, columns).emit();
   buffers_[op.getResult()] = whole;
 }
 
@@ -449,10 +459,14 @@ LogicalResult LoopEmitter::run() {
     return failure();
   flush();
   prefetch_.emit(b_, isa_.bringsRows);
-  for (auto [place, bytes] : kept_) {
-    notes_.push_back(peakScratch_);
-    place.setRawConstantIndices(static_cast<int32_t>(peakScratch_ + keptNoteBytes));
-    peakScratch_ += keptNoteBytes + llvm::alignTo(bytes, 64);
+  for (Kept &kept : kept_) {
+    kept.place.setRawConstantIndices(static_cast<int32_t>(peakScratch_));
+    peakScratch_ += llvm::alignTo(kept.bytes, 64);
+  }
+  for (Kept &kept : kept_) {
+    kept.note.setRawConstantIndices(static_cast<int32_t>(peakScratch_));
+    peakScratch_ += keptNoteBytes;
+    noteBytes_ += keptNoteBytes;
   }
   return success();
 }

@@ -54,6 +54,7 @@ struct NestGroup {
   int reduceDim = -1;
   bool scalarOnly = false;
   llvm::SmallVector<NestRoot> roots;
+  bool isInterleaved = false; ///< the roots are the columns of one buffer, in order
   /// Random numbers that nothing but the roots uses: drawn inside of the nest's loops, a lump at a time (Random.cpp).
   llvm::SmallVector<NestRoot> drawn = {};
 };
@@ -67,8 +68,8 @@ public:
   /// Emits `tenon_plan` (use an emitter of its own).
   mlir::LogicalResult runPlan();
   int64_t scratchBytes() const { return peakScratch_; }
-  /// Where in scratch the notes of what is kept from instance to instance are (DotKept.h).
-  llvm::ArrayRef<int64_t> notes() const { return notes_; }
+  /// At the end of scratch, the notes of what is kept from instance to instance (DotKept.h).
+  int64_t noteBytes() const { return noteBytes_; }
   /// "file:line: ..." for everything worth telling the user.
   std::vector<std::string> remarks() const { return remarks_; }
   void remark(mlir::Location where, const std::string &text);
@@ -90,11 +91,15 @@ public:
   mlir::Value contextPointer() { return context_; }
   llvm::ArrayRef<mlir::Value> programIds() { return pids_; }
   Buffer allocate(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t rowPadding = 0);
-  /// Memory that nothing else uses, not even in the next instance; in front of it the place for notes of what is there.
-  mlir::Value allocateKept(int64_t bytes);
+  /// Memory that nothing else uses, not even in the next instance, and where it is noted what is there.
+  struct Kept {
+    mlir::LLVM::GEPOp place, note;
+    int64_t bytes;
+  };
+  Kept allocateKept(int64_t bytes);
   /// The branch for what has to be made there, since what is there was not made of a load with these offsets. It ends
   /// with notes that it is.
-  mlir::scf::IfOp unlessKept(mlir::Value place, mlir::ValueRange offsets);
+  mlir::scf::IfOp unlessKept(Kept kept, mlir::ValueRange offsets);
   mlir::Value stringConstant(llvm::StringRef text);
   /// A result of so many bytes is better written past the cache: i64, known when the code is loaded (Loader.cpp).
   mlir::Value streamingThreshold();
@@ -156,8 +161,8 @@ private:
   Prefetch prefetch_;
   std::vector<std::string> remarks_;
   int64_t usedScratch_ = 64, peakScratch_ = 64; ///< the first 64 bytes take accesses that are switched off
-  llvm::SmallVector<std::pair<mlir::LLVM::GEPOp, int64_t>> kept_; ///< and so many bytes: placed at the end
-  llvm::SmallVector<int64_t> notes_;
+  llvm::SmallVector<Kept> kept_;                ///< placed at the end
+  int64_t noteBytes_ = 0;
   int64_t nextWorkspaceWord_ = 0, nextConstant_ = 0;
 };
 

@@ -62,7 +62,7 @@ void Nest::emit() {
                    ? group_.roots[0].value.getDefiningOp<tile::RandomBitsOp>()
                    : tile::RandomBitsOp();
   vectorLanes_ = preferredLanes(e_.isa()) * (reducesLongRows() ? 2 : 1);
-  if (int64_t lanes = draws ? lanesOfDraw(e_.isa(), draws, vectorDim_) : 0)
+  if (int64_t lanes = draws ? lanesOfDrawLoop(e_.isa(), draws, vectorDim_) : 0)
     vectorLanes_ = lanes;
   for (const NestRoot &root : group_.drawn)
     drawnLanes_ =
@@ -70,11 +70,17 @@ void Nest::emit() {
   paired_ = pairsLanes();
   e_.prefetch().beginNest(b_.getInsertionBlock(), group_.shape, vectorDim_, vectorLanes_);
   findLiveRows();
+  findBlocks();
   Value inside = inBounds();
   if (Value holds = masksHold())
     inside = inside ? b_.create<arith::AndIOp>(inside, holds).getResult() : holds;
+  SmallVector<const ViewParts *> views;
+  std::optional<NestGroup> longRow = asLongRow(views);
   if (!inside) {
-    emitLoops();
+    if (longRow)
+      Nest(e_, *longRow).emitLongRow();
+    else
+      emitLoops();
     return;
   }
   auto either = [&](Value condition, llvm::function_ref<void(bool)> emitTwin) {
@@ -85,16 +91,46 @@ void Nest::emit() {
       emitTwin(holds);
     }
   };
-  Value past = streams();
-  either(inside, [&](bool isInside) {
-    checked_ = !isInside;
-    if (!isInside || !past)
+  Value past = streams(), follow;
+  if (longRow)
+    for (const ViewParts *view : views) {
+      Value isDense = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, view->strides[vectorDim_ - 1],
+                                               e_.index(group_.shape[vectorDim_]));
+      follow = follow ? b_.create<arith::AndIOp>(follow, isDense).getResult() : isDense;
+    }
+  for (auto [live, extent] : llvm::zip(live_, group_.shape))
+    if (follow && live) // windows were only asked to have room for rows that are needed
+      follow =
+          b_.create<arith::AndIOp>(follow, b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, live, e_.index(extent)));
+  Value wholeLines = storesWholeLines();
+  auto emitPlain = [&] {
+    if (!wholeLines)
       return emitLoops();
-    either(past, [&](bool isStreaming) {
-      streaming_ = isStreaming;
+    either(wholeLines, [&](bool areWhole) {
+      takesBlocks_ = areWhole;
       emitLoops();
     });
+    takesBlocks_ = true;
+  };
+  auto emitUnchecked = [&] {
+    if (!past)
+      return emitPlain();
+    either(past, [&](bool isStreaming) {
+      streaming_ = isStreaming;
+      isStreaming ? emitLoops() : emitPlain();
+    });
     streaming_ = false;
+  };
+  either(inside, [&](bool isInside) {
+    checked_ = !isInside;
+    if (!isInside)
+      emitLoops();
+    else if (!longRow)
+      emitUnchecked();
+    else if (!follow) // rows of no view
+      Nest(e_, *longRow).emitLongRow();
+    else
+      either(follow, [&](bool isLong) { isLong ? Nest(e_, *longRow).emitLongRow() : emitUnchecked(); });
   });
 }
 
@@ -112,6 +148,7 @@ bool Nest::reducesLongRows() const {
 void Nest::start() {
   levels_.clear();
   depths_.clear();
+  offsets_.clear();
   levels_.push_back(Level(b_.getInsertionBlock()));
   if (b_.getInsertionPoint() != b_.getInsertionBlock()->end())
     levels_.back().anchor = &*b_.getInsertionPoint();
@@ -120,13 +157,21 @@ void Nest::start() {
 void Nest::emitLoops() {
   start();
   lanes_ = 0;
+  SmallVector<int> dims = loopDims_;
+  if (blockDim_ >= 0 && !checked_ && takesBlocks_) { // innermost: what is beside the rows that a block has read is next
+    llvm::erase(loopDims_, blockDim_);
+    loopDims_.push_back(blockDim_);
+  }
   emitDims(0, Coords(group_.shape.size(), Coord{e_.index(0)}));
+  loopDims_ = std::move(dims);
 }
 
 void Nest::emitDims(size_t position, Coords coords) {
   if (position == loopDims_.size()) {
     if (group_.reduceDim >= 0)
       emitReduction(group_.reduceDim, coords);
+    else if (!blockPlaces_.empty())
+      emitBlock(coords);
     else
       body(coords);
     return;
@@ -144,6 +189,8 @@ void Nest::emitDims(size_t position, Coords coords) {
     emitDims(position + 1, coords);
     lanes_ = outerLanes;
   };
+  if (dim == blockDim_ && !checked_ && takesBlocks_)
+    return loopOverBlocks([&](Value counter) { inner(counter, 1); });
   bool draws = vectorized && drawnLanes_;
   int64_t parts = vectorized && streaming_ ? partsOfRow(whole, draws ? drawnLanes_ : step) : 1, part = whole / parts;
   auto over = [&](Value end, int64_t by, llvm::function_ref<void(Value)> each) {
@@ -229,10 +276,13 @@ unsigned Nest::depthOf(const Coords &coords) {
 Value Nest::offsetBase(Value base, int64_t offset) {
   if (offset == 0)
     return base;
+  Value &moved = offsets_[{base.getAsOpaquePointer(), offset}];
+  if (moved)
+    return moved;
   unsigned depth = depths_.lookup(base);
   OpBuilder::InsertionGuard guard(b_);
   setInsertion(depth);
-  Value moved = b_.create<arith::AddIOp>(base, e_.index(offset));
+  moved = b_.create<arith::AddIOp>(base, e_.index(offset));
   depths_[moved] = depth;
   return moved;
 }
@@ -257,67 +307,6 @@ SmallVector<Value> Nest::combineAll(ArrayRef<Value> left, ArrayRef<Value> right)
       at += n;
     }
   return results;
-}
-
-namespace {
-
-/// The lanes of the smallest register that holds one vector of each: 16 bytes.
-int64_t smallLanes(ArrayRef<Value> values) {
-  int64_t lanes = 16;
-  for (Value value : values)
-    lanes = std::min<int64_t>(lanes, 16 / byteSize(memoryType(getElementTypeOrSelf(value.getType()))));
-  return lanes;
-}
-
-} // namespace
-
-SmallVector<Value> Nest::cut(ArrayRef<Value> values, int64_t offset, int64_t size) {
-  SmallVector<Value> part;
-  for (Value value : values)
-    part.push_back(size == 1 ? b_.create<vector::ExtractOp>(value, offset).getResult()
-                             : b_.create<vector::ExtractStridedSliceOp>(value, offset, size, 1).getResult());
-  return part;
-}
-
-SmallVector<Value> Nest::combineInto(SmallVector<Value> totals, ArrayRef<Value> part) {
-  if (part.empty() || lanesOf(part[0]) == lanesOf(totals[0]))
-    return combineAll(totals, part);
-  int64_t lanes = std::max(1u, lanesOf(part[0]));
-  SmallVector<Value> combined = combineAll(cut(totals, 0, lanes), part);
-  for (auto [total, value] : llvm::zip(totals, combined))
-    total = lanes == 1 ? b_.create<vector::InsertOp>(value, total, 0).getResult()
-                       : b_.create<vector::InsertStridedSliceOp>(value, total, 0, 1).getResult();
-  return totals;
-}
-
-SmallVector<Value> Nest::horizontal(SmallVector<Value> values, ArrayRef<size_t> extremes) {
-  auto combine = [&](ArrayRef<Value> left, ArrayRef<Value> right) {
-    SmallVector<Value> combined = combineAll(left, right);
-    dropNans(combined, extremes);
-    return combined;
-  };
-  if (values.empty() || lanesOf(values[0]) == 0)
-    return values;
-  int64_t n = lanesOf(values[0]);
-  if (!llvm::isPowerOf2_64(n)) {
-    int64_t half = llvm::bit_floor(static_cast<uint64_t>(n));
-    values = combineInto(cut(values, 0, half), cut(values, half, n - half));
-    n = half;
-  }
-  for (; n >= smallLanes(values) * 2; n /= 2)
-    values = combine(cut(values, 0, n / 2), cut(values, n / 2, n / 2));
-  // In one small register: its upper half beside the lower one, and the whole of both combined. What comes of the upper
-  // half is not used, but instructions for two lanes, or one, are often several in the place of one.
-  for (int64_t half = n / 2; half > 0; half /= 2) {
-    SmallVector<int64_t> turned;
-    for (int64_t i = 0; i < n; ++i)
-      turned.push_back((i + half) % n);
-    SmallVector<Value> upper;
-    for (Value value : values)
-      upper.push_back(b_.create<vector::ShuffleOp>(value, value, turned));
-    values = combine(values, upper);
-  }
-  return cut(values, 0, 1);
 }
 
 void Nest::storeReduced(ArrayRef<Value> values, Coords coords) {
@@ -398,6 +387,10 @@ SmallVector<Value> Nest::body(const Coords &coords) {
   noteLoop(coords);
   levels_.back().memo.clear(); // what was computed for another place in this block
   SmallVector<Value> reduced;
+  if (group_.isInterleaved && lanes_ > 1) {
+    storeColumns(coords);
+    return reduced;
+  }
   for (const NestRoot &root : group_.roots) {
     if (!root.op) {
       Value wide = roundedByOperand(root.value, coords), value = compute(wide ? wide : root.value, coords);
@@ -425,6 +418,8 @@ SmallVector<Value> Nest::body(const Coords &coords) {
 /// Tells Prefetch of the innermost loop, if that goes over whole vectors of what is known to be inside.
 void Nest::noteLoop(const Coords &coords) {
   auto loop = llvm::dyn_cast<scf::ForOp>(b_.getInsertionBlock()->getParentOp());
+  if (isLongRow_)
+    return;
   bool isOutside = levels_.size() == 1; // a first step that stands before the loops: the loop is the kernel's
   if (checked_ || vectorDim_ < 0 || lanes_ != vectorLanes_ || !loop || isOutside ||
       depths_.lookup(coords[vectorDim_].base) != levels_.size() - 1)

@@ -34,6 +34,8 @@ public:
   void emitScan(tile::ScanOp op, llvm::ArrayRef<Buffer> results);
   /// Whether rows of random numbers are whole lumps, of as many as are drawn at once.
   static bool drawsInLumps(const Isa &isa, tile::RandomBitsOp op);
+  /// Whether columns become one tile of narrow rows, vectors of which are shuffled into one another.
+  static bool interleaves(tile::ConcatOp op);
 
 private:
   struct Level {
@@ -43,6 +45,7 @@ private:
     std::map<std::pair<void *, std::vector<std::pair<void *, bool>>>, mlir::Value> memo;
   };
 
+  void emitScanLoops(tile::ScanOp op, llvm::ArrayRef<Buffer> results);
   bool reducesLongRows() const;
   void start(); ///< at the builder's insertion point
   void emitLoops();
@@ -90,6 +93,7 @@ private:
   // Access.cpp
   mlir::Value inBounds();
   void collectWindows(mlir::Value tile, llvm::SmallVectorImpl<mlir::Operation *> &windows, llvm::DenseSet<mlir::Value> &seen);
+  mlir::Value bufferPointer(const Buffer &buffer, const Coords &coords); ///< of the first lane
   mlir::Value loadBuffer(const Buffer &buffer, const Coords &coords);
   void storeBuffer(const Buffer &buffer, const Coords &coords, mlir::Value value);
   mlir::Value loadWindow(tile::LoadOp op, const Coords &coords);
@@ -100,6 +104,8 @@ private:
   void check(tile::AssertOp op, const Coords &coords);
   struct Address {
     mlir::Value pointer;   ///< of the first lane, or of all of them
+    mlir::Value first;     ///< of the first lane
+    int laneDim = -1;
     mlir::Value ok;        ///< null: known to be inside; scalar or per lane
     bool contiguous = true;
   };
@@ -128,6 +134,21 @@ private:
   mlir::Value placesOfLanes(mlir::Type element);
   mlir::Value unpackPairs(mlir::Value raw);
   mlir::Value packPairs(mlir::Value halves);
+  // Interleave.cpp
+  mlir::Value interleaved(llvm::ArrayRef<mlir::Value> columns);
+  void storeColumns(const Coords &coords);
+  bool loadsColumns(mlir::Type element, int64_t stride) const;
+  /// Of rows of `stride` elements that follow each other: the one that the pointer points to, and those below it.
+  mlir::Value loadColumn(mlir::Value pointer, mlir::Type element, int64_t stride);
+  std::optional<NestGroup> asLongRow(llvm::SmallVectorImpl<const ViewParts *> &views);
+  void emitLongRow();
+  // TransposedBlocks.cpp
+  void findBlocks();
+  mlir::Value storesWholeLines();
+  void loopOverBlocks(llvm::function_ref<void(mlir::Value)> inner);
+  void emitBlock(Coords coords);
+  llvm::SmallVector<mlir::Value> transposedBlock(tile::LoadOp op, Coords coords);
+  mlir::Value loadFromBlock(tile::LoadOp op, const Coords &coords);
   // PackBf16.cpp
   mlir::Value roundedByStore(tile::StoreOp op, const Coords &coords);
   mlir::Value packBf16(mlir::Value value);
@@ -137,12 +158,14 @@ private:
   // Random.cpp
   mlir::Value randomBits(tile::RandomBitsOp op, const Coords &coords);
   static int64_t lanesOfDraw(const Isa &isa, tile::RandomBitsOp op, int dim);
+  static int64_t lanesOfDrawLoop(const Isa &isa, tile::RandomBitsOp op, int dim);
   void drawNumbers(Coords coords, mlir::Value place);
 
   LoopEmitter &e_;
   mlir::ImplicitLocOpBuilder &b_;
   const NestGroup &group_;
   bool checked_ = false, streaming_ = false;
+  bool isLongRow_ = false;   ///< several rows as one (Interleave.cpp)
   bool paired_ = false;      ///< vectors of 32 lanes, or a multiple, have them in pairs (PairLanes.cpp)
   unsigned vectorLanes_ = 0; ///< of a whole step along vectorDim_
   int64_t drawnLanes_ = 0;   ///< random numbers that are drawn at once, inside of the loops; 0: none are
@@ -153,6 +176,14 @@ private:
   llvm::SmallVector<mlir::Value> live_; ///< of each dimension, how far it is needed; null: all of it (LiveRows.cpp)
   llvm::SmallVector<Level> levels_;
   llvm::DenseMap<mlir::Value, unsigned> depths_;
+  int blockDim_ = -1;     ///< along which rows of memory lie that lanes lie across (TransposedBlocks.cpp); -1: none
+  int64_t blockRows_ = 0; ///< iterations of that dimension's loop that are one
+  bool takesBlocks_ = true; ///< in the loops that are being emitted
+  llvm::SmallVector<mlir::Value> blockPlaces_; ///< theirs, while they are emitted
+  /// What loads bring in at each of them.
+  std::map<std::vector<std::pair<void *, bool>>, llvm::SmallVector<mlir::Value>> blocks_;
+  std::map<std::pair<void *, int64_t>, mlir::Value> offsets_; ///< of offsetBase
+  bool isBlocked_ = false; ///< the load whose address is being computed, in loops that take blocks
 };
 
 /// Lanes of a vector of the widest element used: two registers' worth of f32, so that two chains overlap.

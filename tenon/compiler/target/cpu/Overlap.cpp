@@ -20,7 +20,7 @@
 // This is for loops that go over the same row, several pages of it at once (Streaming.cpp), and are all of a kernel.
 // Where rows are so many or so long that everything comes from L2 (a layer norm of 4096 f32) it does not pay. A step
 // brings in the first half of each page of the row that is read next, or the first quarter of two. The processor, which
-// begins anew with every page, brings in the rest.
+// begins anew with every page, brings in the rest. Where no loop stores anything it brings in all of it.
 #include "tenon/compiler/target/cpu/Overlap.h"
 
 #include "tenon/compiler/target/cpu/Entry.h"
@@ -44,7 +44,8 @@ struct Stage {
   scf::IfOp nest;
   SmallVector<Value> conditions;
   Block *block = nullptr;
-  scf::ForOp loop, parts; ///< in the block, and inside of it
+  scf::ForOp loop, parts;        ///< in the block, and inside of it
+  SmallVector<Operation *> tail; ///< what follows the nest and is not for all stages, in order
 
   int64_t step() { return *getConstantIntValue(loop.getStep()); }
   int64_t part() { return *getConstantIntValue(parts.getStep()); }
@@ -99,9 +100,32 @@ std::optional<Stage> stageOf(scf::IfOp nest) {
   return stage.loop && findParts(stage) ? std::optional(stage) : std::nullopt;
 }
 
-/// The loops of an instance, if they and what needs no memory but its arguments are all there is of it.
+/// Gives single numbers between loops and behind them to the stage before; false if they are more than that.
+bool addToTail(SmallVectorImpl<Stage> &stages, Operation &op, llvm::DenseSet<Operation *> &inTails) {
+  if (stages.empty() || hasLoops(op))
+    return false;
+  stages.back().tail.push_back(&op);
+  inTails.insert(&op);
+  return true;
+}
+
+/// Whether an operation, or one inside of it, has an operand from a tail.
+bool dependsOn(Operation &op, const llvm::DenseSet<Operation *> &tails) {
+  return op
+      .walk([&](Operation *inner) {
+        return llvm::any_of(inner->getOperands(),
+                            [&](Value operand) { return tails.contains(operand.getDefiningOp()); })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The loops of an instance, if they, single numbers behind them and what needs no memory but its arguments are all
+/// there is of it.
 SmallVector<Stage> stagesOf(func::FuncOp instance) {
   SmallVector<Stage> stages;
+  llvm::DenseSet<Operation *> tailOfLast, tailsBefore; // what the present stage may see, and what none may any more
   Block &body = instance.getBody().front();
   bool isKnown = !instance
                       .walk([](Operation *op) {
@@ -113,12 +137,17 @@ SmallVector<Stage> stagesOf(func::FuncOp instance) {
   for (Operation &op : body.without_terminator()) {
     auto nest = llvm::dyn_cast<scf::IfOp>(op);
     std::optional<Stage> stage = nest ? stageOf(nest) : std::nullopt;
-    if (stage)
+    if (stage) {
       stages.push_back(*stage);
+      tailsBefore.insert(tailOfLast.begin(), tailOfLast.end());
+      tailOfLast.clear();
+    }
     auto load = llvm::dyn_cast<LLVM::LoadOp>(op);
     auto place = load ? load.getAddr().getDefiningOp<LLVM::GEPOp>() : LLVM::GEPOp();
     bool isArgument = (place && place.getBase() == instance.getArgument(argsArgument)) || (load && load.getInvariant());
-    isKnown &= stage || isArgument || isMemoryEffectFree(&op);
+    isKnown &= !dependsOn(op, tailsBefore);
+    if (!stage && (dependsOn(op, tailOfLast) || !(isArgument || isMemoryEffectFree(&op))))
+      isKnown &= addToTail(stages, op, tailOfLast);
   }
   bool isOne = llvm::all_of(
       stages, [&](Stage &stage) { return stage.extent() == stages[0].extent() && stage.part() == stages[0].part(); });
@@ -150,6 +179,14 @@ int64_t touchedBytes(MutableArrayRef<Stage> stages) {
   return bytes;
 }
 
+/// Whether an operation accesses what a pointer leads to, by itself or through one that is computed from it elsewhere.
+bool uses(Operation &op, LLVM::GEPOp pointer) {
+  return llvm::any_of(pointer->getUsers(), [&](Operation *use) {
+    auto derived = llvm::dyn_cast<LLVM::GEPOp>(use);
+    return op.isAncestor(use) || (derived && uses(op, derived));
+  });
+}
+
 /// Whether an iteration of the stage's loop accesses what it keeps there in its own place, with all of its lanes, or
 /// the stage does so before its loop (reads) and behind it (writes).
 bool keepsOrder(LLVM::GEPOp buffer, Stage &stage) {
@@ -159,8 +196,11 @@ bool keepsOrder(LLVM::GEPOp buffer, Stage &stage) {
     return sum && sum.getLhs() == stage.parts.getInductionVar() && sum.getRhs() == stage.loop.getInductionVar();
   };
   for (Operation *use : buffer->getUsers()) {
-    if (!stage.block->getParentOp()->isAncestor(use) || !stage.block->findAncestorOpInBlock(*use))
+    if (!stage.block->getParentOp()->isAncestor(use) || !stage.block->findAncestorOpInBlock(*use)) {
+      if (auto derived = llvm::dyn_cast<LLVM::GEPOp>(use); derived && uses(*stage.nest, derived))
+        return false;
       continue;
+    }
     bool isInside = stage.parts->isAncestor(use);
     if (auto element = llvm::dyn_cast<LLVM::GEPOp>(use)) {
       if (!isInside || element.getDynamicIndices().size() != 1 || !isPlace(element.getDynamicIndices()[0]))
@@ -189,16 +229,21 @@ int64_t copiesOf(func::FuncOp instance, MutableArrayRef<Stage> stages) {
   llvm::DenseSet<int64_t> seen;
   for (Operation *user : instance.getArgument(scratchArgument).getUsers()) {
     auto place = llvm::dyn_cast<LLVM::GEPOp>(user);
+    if (auto select = llvm::dyn_cast<LLVM::SelectOp>(user);
+        select && select.getFalseValue() == instance.getArgument(scratchArgument))
+      continue; // where an access goes that is none (Access.cpp): nobody looks at what is there
     if (!place || place->getBlock() != &body || !place.getDynamicIndices().empty() ||
         !seen.insert(place.getRawConstantIndices()[0]).second)
       return 0;
     std::optional<int64_t> first, last;
     for (auto [number, stage] : llvm::enumerate(stages))
-      if (llvm::any_of(place->getUsers(), [&](Operation *use) { return stage.nest->isAncestor(use); })) {
+      if (uses(*stage.nest, place) || llvm::any_of(stage.tail, [&](Operation *op) { return uses(*op, place); })) {
         first = first.value_or(number);
         last = number;
       }
-    bool inOrder = llvm::all_of(stages, [&](Stage &stage) { return keepsOrder(place, stage); });
+    bool inOrder = llvm::all_of(stages, [&](Stage &stage) {
+      return keepsOrder(place, stage) && llvm::none_of(stage.tail, [&](Operation *op) { return uses(*op, place); });
+    });
     if (first)
       copies = std::max(copies, *last - *first + (inOrder ? 0 : 1));
   }
@@ -215,7 +260,8 @@ IRMapping cloneScalars(OpBuilder &b, func::FuncOp instance, ValueRange ids, Arra
   map.map(instance.getArgument(scratchArgument), scratch);
   map.map(instance.getArgument(contextArgument), context);
   for (Operation &op : instance.getBody().front().without_terminator())
-    if (llvm::none_of(stages, [&](const Stage &stage) { return stage.nest == &op; }))
+    if (llvm::none_of(stages,
+                      [&](const Stage &stage) { return stage.nest == &op || llvm::is_contained(stage.tail, &op); }))
       b.clone(op, map);
   return map;
 }
@@ -288,6 +334,8 @@ public:
       results = results.drop_back(count);
       for (Operation &op : llvm::make_range(std::next(stage.loop->getIterator()), std::prev(stage.block->end())))
         b_.clone(op, map);
+      for (Operation *op : stage.tail)
+        b_.clone(*op, map);
     }
   }
 
@@ -354,9 +402,11 @@ private:
         if (view && type && seen.insert(place.getBase()).second && isOfInstance(place))
           windows.push_back({number, place, byteSize(type.getElementType())});
       }
+    bool stores =
+        llvm::any_of(stages_, [](Stage &stage) { return !stage.parts.getBody()->getOps<LLVM::StoreOp>().empty(); });
     auto constant = [&](int64_t value) -> Value { return b_.create<arith::ConstantIndexOp>(value); };
     for (Window &window : windows) {
-      int64_t parts = partsBroughtIn * static_cast<int64_t>(windows.size());
+      int64_t parts = (stores ? partsBroughtIn : 1) * static_cast<int64_t>(windows.size());
       int64_t elementsOfLine = lineBytes / window.elementBytes;
       int64_t lines = std::max<int64_t>(1, step_ / elementsOfLine / parts);
       Value first = b_.create<arith::DivUIOp>(b_.create<arith::MulIOp>(counter, constant(lines * elementsOfLine)),
@@ -389,12 +439,14 @@ void chooseStages(ImplicitLocOpBuilder &b, func::FuncOp instance, ArrayRef<Stage
   SmallVector<Type> types(body.getArgumentTypes());
   instance.setFunctionType(b.getFunctionType(types, {}));
   for (auto [number, stage] : llvm::enumerate(stages)) {
-    b.setInsertionPoint(stage.nest);
+    b.setInsertionPointAfter(stage.tail.empty() ? stage.nest : stage.tail.back()); // what these need stands before
     auto is = [&](int64_t which) -> Value {
       return b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, chosen, constantBits(b, i64, which));
     };
     auto branch = b.create<scf::IfOp>(b.create<arith::OrIOp>(is(-1), is(static_cast<int64_t>(number))));
     stage.nest->moveBefore(branch.thenBlock()->getTerminator());
+    for (Operation *op : stage.tail)
+      op->moveBefore(branch.thenBlock()->getTerminator());
   }
 }
 

@@ -78,8 +78,11 @@ struct Draw {
   int64_t shift() const { return llvm::Log2_32(sharers); } ///< from a counter to its block
 };
 
-/// The four words for each block number, given in two halves (i64, a vector or one number for all lanes).
-std::array<Value, 4> philox(Builder &b, const Draw &draw, Value block, Value upper) {
+constexpr int64_t factors[] = {0xD2511F53, 0xCD9E8D57};
+
+/// The four words for each block number, given in two halves (i64, a vector or one number for all lanes). `first`: the
+/// first round's product with it, if that is known.
+std::array<Value, 4> philox(Builder &b, const Draw &draw, Value block, Value upper, Value first = {}) {
   Type i64 = b.getI64Type();
   unsigned lanes = lanesOf(block);
   auto high = [&](Value value) { return swapHalves(b, value); };
@@ -105,7 +108,7 @@ std::array<Value, 4> philox(Builder &b, const Draw &draw, Value block, Value upp
   Value zero = constantBits(b, i64, 0);
   std::array<Value, 4> c = {block, upper, zero, zero};
   for (int round = 0; round < draw.rounds; ++round) {
-    Value product0 = times(c[0], 0xD2511F53), product1 = times(c[2], 0xCD9E8D57);
+    Value product0 = round == 0 && first ? first : times(c[0], factors[0]), product1 = times(c[2], factors[1]);
     c = {exclusiveOr({high(product1), c[1], key(0, round)}), product1,
          exclusiveOr({high(product0), c[3], key(1, round)}), product0};
   }
@@ -171,15 +174,22 @@ Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes, unsign
         joined.append({static_cast<int32_t>(begin + i), static_cast<int32_t>(blocks + begin + i)});
   }
   Value numbers = b.create<arith::AddIOp>(splatTo(b, block, blocks), constantVector(b, order));
-  Value upper;
+  Value upper, firstProduct;
   if (haveOneUpper) {
     upper = b.create<arith::ShRUIOp>(block, constantBits(b, b.getI64Type(), 32));
+    // The blocks follow each other, so their products with a factor do: one number's product, and constants.
+    SmallVector<int64_t> products;
+    for (int64_t place : order)
+      products.push_back(place * factors[0]);
+    Value low = b.create<arith::AndIOp>(block, constantBits(b, b.getI64Type(), 0xffffffff));
+    Value product = b.create<arith::MulIOp>(low, constantBits(b, b.getI64Type(), factors[0]));
+    firstProduct = b.create<arith::AddIOp>(splatTo(b, product, blocks), constantVector(b, products));
   } else { // counters may pass 2^64
     numbers =
         b.create<arith::AndIOp>(numbers, constantBits(b, numbers.getType(), int64_t(~uint64_t(0) >> draw.shift())));
     upper = swapHalves(b, numbers);
   }
-  std::array<Value, 4> words = philox(b, draw, numbers, upper);
+  std::array<Value, 4> words = philox(b, draw, numbers, upper, firstProduct);
   // The lower halves of both. The exchanged second word is there already: the last round made the first one of it.
   // By masks: LLVM moves shuffles past each other until there are more of them.
   auto pair = [&](Value lower, Value upper) -> Value {
@@ -252,6 +262,15 @@ std::optional<int64_t> stepAlong(Value tile, int dim) {
 int64_t Nest::lanesOfDraw(const Isa &isa, tile::RandomBitsOp op, int dim) {
   bool inBlocks = dim >= 0 && stepAlong(op.getCounter(), dim) == 1;
   return inBlocks ? preferredLanes(isa) * op.getSharers() / 2 : 0;
+}
+
+/// The same in a loop of their own: four chains where there are registers for them and rows are whole steps of it. Each
+/// waits less for itself, most of all on a core that is shared.
+int64_t Nest::lanesOfDrawLoop(const Isa &isa, tile::RandomBitsOp op, int dim) {
+  constexpr unsigned manyRegisters = 64; // bytes of a vector: AVX-512 has 32 of them
+  int64_t lanes = lanesOfDraw(isa, op, dim);
+  return isa.vectorBytes >= manyRegisters && lanes && op.getType().getDimSize(dim) % (2 * lanes) == 0 ? 2 * lanes
+                                                                                                      : lanes;
 }
 
 bool Nest::drawsInLumps(const Isa &isa, tile::RandomBitsOp op) {

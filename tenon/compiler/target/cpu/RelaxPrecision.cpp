@@ -5,6 +5,9 @@
 // divisor that is one for a whole row (Quotients.cpp). What is rounded to bf16 or less is marked coarse besides: one
 // step fewer, and quotients may be products with an approximate reciprocal. With AVX-512, such sums are found in a
 // table (TabulateMath.h) where they are but multiplied.
+//
+// Exponentials that somebody sees as they are, but only in the sum of a row, are marked too: in two steps less they are
+// off by what three additions are.
 #include "tenon/compiler/target/cpu/RelaxPrecision.h"
 
 #include "tenon/compiler/target/cpu/TabulateMath.h"
@@ -72,16 +75,33 @@ bool mayVanish(Value value) {
   return true;
 }
 
+/// Whether all that becomes of a value is that it is added up along its last dimension, with so many others that the
+/// order is the processor's business.
+bool isOnlyAddedUp(Value value) {
+  constexpr int64_t leastSummands = 64;
+  ArrayRef<int64_t> shape = llvm::cast<RankedTensorType>(value.getType()).getShape();
+  return !shape.empty() && shape.back() >= leastSummands && llvm::all_of(value.getUsers(), [&](Operation *user) {
+    auto reduce = llvm::dyn_cast<tile::ReduceOp>(user);
+    if (!reduce || reduce.getValues().size() != 1 || reduce.getDim() + 1 != shape.size())
+      return false;
+    Block &block = reduce.getCombine().front();
+    return std::distance(block.begin(), block.end()) == 2 && llvm::isa<arith::AddFOp>(block.front());
+  });
+}
+
 } // namespace
 
 void relaxPrecision(func::FuncOp kernel, const Isa &isa) {
   Relaxable relaxable(/*throughLoops=*/true), coarse(/*throughLoops=*/true, bitsOfBf16);
   kernel.walk([&](Operation *op) {
-    bool isKnown = llvm::isa<math::ExpOp, math::Exp2Op, arith::DivFOp>(op) || isSumWith(op, "math.erf") || isSumWith(op, "math.tanh");
-    if (isKnown && llvm::isa<RankedTensorType>(op->getResult(0).getType()) &&
-        getElementTypeOrSelf(op->getResult(0).getType()).isF32() && relaxable(op->getResult(0))) {
+    bool isPower = llvm::isa<math::ExpOp, math::Exp2Op>(op);
+    bool isKnown = isPower || llvm::isa<arith::DivFOp>(op) || isSumWith(op, "math.erf") || isSumWith(op, "math.tanh");
+    if (!isKnown || !llvm::isa<RankedTensorType>(op->getResult(0).getType()) ||
+        !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
+      return;
+    if (relaxable(op->getResult(0))) {
       op->setAttr(tile::relaxedAttr, UnitAttr::get(op->getContext()));
-      if (llvm::isa<math::ExpOp, math::Exp2Op>(op))
+      if (isPower)
         contractArgument(op);
       if (!coarse(op->getResult(0)))
         return;
@@ -90,6 +110,8 @@ void relaxPrecision(func::FuncOp kernel, const Isa &isa) {
         op->setAttr(tabulatedAttr, UnitAttr::get(op->getContext()));
       if (auto quotient = llvm::dyn_cast<arith::DivFOp>(op); quotient && hasReciprocal(quotient.getRhs()))
         allow(quotient, arith::FastMathFlags::arcp);
+    } else if (isPower && isOnlyAddedUp(op->getResult(0))) {
+      op->setAttr(summedAttr, UnitAttr::get(op->getContext()));
     }
   });
 }

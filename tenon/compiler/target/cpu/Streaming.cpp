@@ -16,7 +16,8 @@
 //     for j = 0 to 4096 step 32            ->   for j = 0 to 1024 step 32 { for p = 0 to 4096 step 1024 { ... p + j ...
 //     } }
 //
-// So do the reductions of a kernel that stores such rows, whether this streams or not: what is added up in which order
+// So do the reductions of a kernel that goes over rows more than once and stores none of them (a cross-entropy), and
+// those of a kernel that stores such rows, whether this streams or not: what is added up in which order
 // must not depend on how large a result is, and all loops of a row can be one (Overlap.cpp).
 //
 // Such stores may become visible late: tenon_run ends with a fence (Entry.cpp).
@@ -90,9 +91,21 @@ int64_t Nest::partsOfRow(int64_t extent, int64_t step) {
     parts = std::min(parts, extent * byteSize(memoryType(store.getView().getType().getElementType())) / pageBytes);
     ++stores;
   });
+  // Where nothing of that shape is stored, rows that more than one loop goes over: those can be one (Overlap.cpp).
+  int64_t reductions = 0;
+  if (!stores)
+    e_.kernel().walk([&](Operation *op) {
+      auto load = llvm::dyn_cast<tile::LoadOp>(op);
+      if (load && load.getType().getShape() == ArrayRef(group_.shape))
+        parts = std::min(parts, extent * byteSize(memoryType(load.getView().getType().getElementType())) / pageBytes);
+      auto reduce = llvm::dyn_cast<tile::ReduceOp>(op);
+      bool isOfRow =
+          reduce && llvm::cast<RankedTensorType>(reduce.getValues()[0].getType()).getShape() == ArrayRef(group_.shape);
+      reductions += isOfRow && llvm::isa<func::FuncOp>(op->getParentOp());
+    });
   while (parts > 1 && extent % (parts * step) != 0)
     --parts;
-  return stores ? std::max<int64_t>(parts, 1) : 1;
+  return stores || reductions > 1 ? std::max<int64_t>(parts, 1) : 1;
 }
 
 SmallVector<Value> Nest::loopOverParts(int64_t begin, Value end, int64_t whole, int64_t parts, int64_t step,

@@ -8,7 +8,12 @@
 #include "tenon/compiler/transform/SumsWithOne.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 
+#include <cmath>
+#include <functional>
 #include <numeric>
 
 using namespace mlir;
@@ -25,10 +30,15 @@ public:
   explicit RegisterArithmetic(ImplicitLocOpBuilder &b)
       : MlirArithmetic(b, VectorType::get({lanesOfRegister}, b.getF32Type())), b_(b) {}
 
-  Floats lookUp(const math::Table &table, Bits index) {
+  /// A product with a factor is computed before the loops in which the factor is always the same: LLVM takes it out.
+  Floats lookUp(const math::Table &table, Bits index, const Floats *factor) {
     llvm::ArrayRef<float> entries = table;
-    return call("llvm.x86.avx512.vpermi2var.ps.512", {literal(entries.take_front(lanesOfRegister)), index.value,
-                                                      literal(entries.drop_front(lanesOfRegister))});
+    auto half = [&](llvm::ArrayRef<float> numbers) -> mlir::Value {
+      Floats all{literal(numbers)};
+      return factor ? mul(all, *factor).value : all.value;
+    };
+    return call("llvm.x86.avx512.vpermi2var.ps.512",
+                {half(entries.take_front(lanesOfRegister)), index.value, half(entries.drop_front(lanesOfRegister))});
   }
 
   Floats boundedMagnitude(Floats x, float bound) {
@@ -73,6 +83,13 @@ private:
   ImplicitLocOpBuilder &b_;
 };
 
+/// What the first register of x has; all of it where its lanes are the same.
+Value firstRegister(ImplicitLocOpBuilder &b, Value x) {
+  SmallVector<int32_t> part(lanesOfRegister);
+  std::iota(part.begin(), part.end(), 0);
+  return b.create<LLVM::ShuffleVectorOp>(x, x, part);
+}
+
 /// `function` of each register of x.
 Value perRegister(ImplicitLocOpBuilder &b, Value x, llvm::function_ref<Value(RegisterArithmetic &, Value)> function) {
   int64_t lanes = cast<VectorType>(x.getType()).getNumElements();
@@ -98,16 +115,54 @@ bool isWholeRegisters(Type type) {
          llvm::isPowerOf2_64(vector.getNumElements());
 }
 
-/// What the function is of, and the table of it.
-std::pair<Value, std::optional<math::ComplementTable>> tableOf(SumWithOne found) {
+/// What the function is of, and how its complement falls; null where it is none that tables are for.
+struct Argument {
+  Value x;
+  std::function<double(double)> complement;
+};
+
+Argument argumentOf(SumWithOne found) {
   Value argument = found.function->getOperand(0);
   if (found.isErf()) {
     auto [x, scale] = takeScale(argument);
-    return {x, math::tabulate(math::complementOfErf(scale))};
+    return {x, math::complementOfErf(scale)};
   }
   if (std::optional<Cubic> cubic = cubicOf(argument); cubic && cubic->first > 0)
-    return {cubic->x, math::tabulate(math::complementOfTanh(cubic->first, cubic->third))};
+    return {cubic->x, math::complementOfTanh(cubic->first, cubic->third)};
   return {};
+}
+
+/// Whether the value is one number for all lanes, and for all iterations of the loop around the operation.
+bool isSameAround(Value value, Operation *op) {
+  if (constantOf(value))
+    return true;
+  auto splat = value.getDefiningOp<vector::SplatOp>();
+  auto loop = op->getParentOfType<scf::ForOp>();
+  return splat && loop && loop.isDefinedOutsideOfLoop(splat.getInput());
+}
+
+/// The product of a value, which nothing else wants, with a number that is the same for many of them; null else.
+arith::MulFOp scalingOf(arith::MulFOp value) {
+  auto product = value->hasOneUse() ? dyn_cast<arith::MulFOp>(*value->user_begin()) : arith::MulFOp();
+  if (!product || product.getLhs() == product.getRhs())
+    return {};
+  return isSameAround(product.getLhs() == value ? product.getRhs() : product.getLhs(), product) ? product : nullptr;
+}
+
+/// Whether the factor is known to make coefficients infinite.
+bool overflows(Value factor, const math::CubicTable &table) {
+  llvm::APFloat number(0.f);
+  DenseFPElementsAttr all;
+  if (matchPattern(factor, m_Constant(&all)) && all.isSplat())
+    number = all.getSplatValue<llvm::APFloat>();
+  else if (auto splat = factor.getDefiningOp<vector::SplatOp>();
+           !splat || !matchPattern(splat.getInput(), m_ConstantFloat(&number)))
+    return false;
+  float largest = 1; // of what max(x, 0) is multiplied with
+  for (const math::Table &coefficients : table.coefficients)
+    for (float coefficient : coefficients)
+      largest = std::max(largest, std::abs(coefficient));
+  return !std::isfinite(number.convertToFloat() * largest);
 }
 
 } // namespace
@@ -122,18 +177,31 @@ void tabulateMath(ModuleOp module) {
     std::optional<SumWithOne> found = matchSumWithOne(sum);
     if (!found)
       continue;
-    auto [x, table] = tableOf(*found);
+    Argument argument = argumentOf(*found);
+    arith::MulFOp product = argument.x ? found->productWith(argument.x) : arith::MulFOp();
+    std::optional<math::CubicTable> table;
+    if (argument.x)
+      table = product ? math::tabulateProduct(argument.complement) : math::tabulate(argument.complement);
     if (!table)
       continue;
-    ImplicitLocOpBuilder b(sum.getLoc(), sum);
-    arith::MulFOp product = found->productWith(x);
-    Value result = perRegister(b, x, [&](RegisterArithmetic &a, Value part) -> Value {
+    arith::MulFOp scaling = product ? scalingOf(product) : arith::MulFOp();
+    Value factor = !scaling ? Value() : scaling.getLhs() == product ? scaling.getRhs() : scaling.getLhs();
+    if (factor && overflows(factor, *table))
+      scaling = {}, factor = {};
+    ImplicitLocOpBuilder b(sum.getLoc(), scaling ? scaling : sum);
+    Value result = perRegister(b, argument.x, [&](RegisterArithmetic &a, Value part) -> Value {
       RegisterArithmetic::Floats of{part};
-      if (product)
-        return math::tabulatedProduct(a, of, *table).value;
+      if (product) {
+        RegisterArithmetic::Floats times{factor ? firstRegister(b, factor) : Value()};
+        return math::tabulatedProduct(a, of, *table, factor ? &times : nullptr).value;
+      }
       RegisterArithmetic::Floats half = math::tabulated(a, of, *table);
       return found->half ? half.value : a.add(half, half).value;
     });
+    if (scaling) {
+      scaling.replaceAllUsesWith(result);
+      scaling.erase();
+    }
     found->replaceBy(result, product);
   }
 }

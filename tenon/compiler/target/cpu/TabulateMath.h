@@ -4,13 +4,16 @@
 // the sum is marked for it, whole registers are computed, and the table is good enough:
 //
 //     1 + erf(s x) {tile.tabulated}       vrangeps      t = min(|x|, bound)
-//     0.5 * ...                           vfmadd        t^2 + magic, whose low bits are the index
+//     0.5 * ...                           vfmadd        t / length + magic, whose low bits are the index
 //     x * ...                             vpermt2ps x4  the coefficients
-//                                         vfmadd    x3  c
+//     f * ...                             vfmadd    x3  f t c
 //                                         vfixupimmps   max(x, 0), but NaN for minus infinity
-//                                         vfnmadd       max(x, 0) - t c
+//                                         vfmsub        f max(x, 0) - f t c
 //
-// Eleven instructions where the polynomials have 18; the others are left to tenon-expand-math.
+// Eleven instructions where the polynomials have 18; the others are left to tenon-expand-math. A factor f that is one
+// number for all iterations of a loop (a dropout's scale) is in the coefficients and costs nothing. One that is infinite,
+// or makes coefficients infinite, would make NaN of other results: a constant one is left out of the table, one that is
+// only known at run time does (docs/numerics.md).
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"

@@ -188,7 +188,7 @@ LogicalResult chooseLayouts(ModuleOp module, const BlockShape &block, const Step
   pm.addNestedPass<func::FuncOp>(createChooseInstructionsPass(
       {block.hasWarpgroups && steps.warpgroups, block.threads / 32, steps.bulkStores,
        mostAccumulators(lower::kernelOf(module), block), steps.operandsAhead,
-       steps.lateLoads && (block.teams == 1 || hasLateLoadsInTurns(lower::kernelOf(module)))}));
+       steps.lateLoads && (block.teams == 1 || hasLateLoadsInTurns(lower::kernelOf(module))), steps.registerOperands}));
   pm.addNestedPass<func::FuncOp>(createChooseLayoutsPass({block.threads / 32, block.cluster, steps.groupExchange}));
   pm.addNestedPass<func::FuncOp>(createRecomputePass());
   if (steps.earlyLoads)
@@ -325,7 +325,7 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
       // half of the slots each they have as many bytes on their way. A block that stays alone would be slower for it.
       bool hasPairs = blocksWith(emitter.sharedBytes(), architecture) >= 2;
       if (!hasPairs && emitter.isPersistent() && options.threads * options.teams == warpgroup &&
-          emitter.accumulators() < accumulatorsOfOneBlock && emitter.buffersOperands() &&
+          emitter.accumulators() < accumulatorsOfOneBlock && emitter.computesOperands() &&
           options.stages >= 2 * leastSlotsOfTwo && !std::exchange(triedHalf, true)) {
         beforeHalving = std::exchange(options.stages, options.stages / 2);
         continue;
@@ -336,7 +336,7 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
       }
       // Registers are what would keep a second block away.
       if (emitter.isPersistent() && options.threads * options.teams == warpgroup && options.blocks == 1 &&
-          (emitter.accumulators() >= accumulatorsOfOneBlock || emitter.buffersOperands()) && hasPairs) {
+          (emitter.accumulators() >= accumulatorsOfOneBlock || emitter.computesOperands()) && hasPairs) {
         options.blocks = 2;
         continue;
       }

@@ -182,6 +182,12 @@ LogicalResult StoreOp::verify() {
   return verifyWindow(*this, getWindow());
 }
 
+LogicalResult MbarrierArriveOp::verify() {
+  if (getBehind() && (!getCluster() || getBytes()))
+    return emitOpError("is behind what was read only in another block, and without expecting bytes");
+  return success();
+}
+
 LogicalResult LdMatrixOp::verify() { return verifyWindow(*this, getWindow()); }
 LogicalResult StMatrixOp::verify() { return verifyWindow(*this, getWindow()); }
 

@@ -326,14 +326,22 @@ def Nvidia_MbarrierInitOp : Nvidia_Op<"mbarrier_init", [MemoryEffects<[MemRead, 
   let arguments = (ins I32:$address, I32:$count);
   let assemblyFormat = "$address `,` $count attr-dict";
 }
-def Nvidia_MbarrierArriveOp : Nvidia_Op<"mbarrier_arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Nvidia_MbarrierArriveOp : Nvidia_Op<"mbarrier_arrive", [MemoryEffects<[MemRead, MemWrite]>,
+                                                            AttrSizedOperandSegments]> {
   let summary = "One arrival, releasing this thread's writes; with `bytes`, first expects that many of asynchronous copies";
   let description = [{
     With `cluster` the address is one from nvidia.map_shared: a barrier of another block of the cluster. Such an arrival
-    tells the other block that this thread's reads are done; writes it publishes to threads of its own block only.
+    publishes writes to threads of its own block only, and it may overtake reads of shared memory that come before it (seen
+    on an H200: what was read had been written again by whoever had seen the arrival). Where it tells the other block
+    that something has been read, that is `behind`: the arrival is made when it is there. It is a number that is not
+    negative.
   }];
-  let arguments = (ins I32:$address, Optional<I32>:$bytes, UnitAttr:$cluster);
-  let assemblyFormat = "(`cluster` $cluster^)? $address (`expect` $bytes^)? attr-dict";
+  let arguments = (ins I32:$address, Optional<I32>:$bytes, Optional<I32>:$behind, UnitAttr:$cluster);
+  let builders = [OpBuilder<(ins "mlir::Value":$address, "mlir::Value":$bytes, "bool":$cluster), [{
+    build($_builder, $_state, address, bytes, /*behind=*/mlir::Value(), cluster);
+  }]>];
+  let assemblyFormat = "(`cluster` $cluster^)? $address (`expect` $bytes^)? (`behind` $behind^)? attr-dict";
+  let hasVerifier = 1;
 }
 def Nvidia_MbarrierWaitOp : Nvidia_Op<"mbarrier_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until the phase of the given parity has completed, acquiring what was released to it";
@@ -459,7 +467,12 @@ def Nvidia_StMatrixOp : Nvidia_Op<"stmatrix", [MemoryEffects<[MemWrite]>]> {
 
 def Nvidia_WgmmaFenceOp : Nvidia_Op<"wgmma_fence", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Orders writes of registers that the next nvidia.wgmma reads; before the first of a chain";
-  let assemblyFormat = "attr-dict";
+  let description = [{
+    Operands `a` that are registers go through it, so that nothing writes them behind it.
+  }];
+  let arguments = (ins Variadic<I32>:$registers);
+  let results = (outs Variadic<I32>:$results);
+  let assemblyFormat = "(`(` $registers^ `)` `:` type($registers) `->` type($results))? attr-dict";
 }
 def Nvidia_WgmmaOp : Nvidia_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "Starts a * b + accumulators for 64 rows and n columns (wgmma.mma_async.sync.aligned)";

@@ -287,7 +287,7 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
       }
     });
     shareReciprocals(getOperation());
-    widenConvertedIntegers(getOperation());
+    convertNarrowIntegers(getOperation());
     getOperation()->walk([&](Operation *op) {
       if (isOpTriviallyDead(op)) {
         op->erase();

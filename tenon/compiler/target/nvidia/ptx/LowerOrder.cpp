@@ -62,6 +62,10 @@ Values lowerMbarrierArrive(MbarrierArriveOp op, MbarrierArriveOp::Adaptor operan
   if (operands.getBytes())
     return statement(e, {address, operands.getBytes()},
                      llvm::Twine("mbarrier.arrive.expect_tx") + where + ".b64 _, [$0], $1;");
+  if (operands.getBehind()) // in the address, which it does not change
+    return statement(e, {address, operands.getBehind()},
+                     llvm::Twine("{ .reg .b32 at; shr.u32 at, $1, 31; add.u32 at, at, $0; mbarrier.arrive") + where +
+                         ".b64 _, [at]; }");
   return statement(e, {address}, llvm::Twine("mbarrier.arrive") + where + ".b64 _, [$0];");
 }
 

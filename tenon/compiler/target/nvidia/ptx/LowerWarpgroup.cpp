@@ -20,8 +20,9 @@ Values statement(PtxBuilder &e, const llvm::Twine &text) {
   return {};
 }
 
-Values lowerWgmmaFence(WgmmaFenceOp, WgmmaFenceOp::Adaptor, PtxBuilder &e) {
-  return statement(e, "wgmma.fence.sync.aligned;");
+Values lowerWgmmaFence(WgmmaFenceOp, WgmmaFenceOp::Adaptor operands, PtxBuilder &e) {
+  return e.assembly(operands.getRegisters().getTypes(), operands.getRegisters(), "wgmma.fence.sync.aligned;",
+                    Effect::Memory, operands.getRegisters().size());
 }
 
 Values lowerWgmmaCommit(WgmmaCommitOp, WgmmaCommitOp::Adaptor, PtxBuilder &e) {

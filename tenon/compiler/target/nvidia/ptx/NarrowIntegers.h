@@ -7,7 +7,7 @@ class Operation;
 
 namespace tenon::nvidia {
 
-/// Integers of 8 and 16 bits become floats by way of 32 bits.
-void widenConvertedIntegers(mlir::Operation *function);
+/// Integers of 8 and 16 bits become floats without a conversion.
+void convertNarrowIntegers(mlir::Operation *function);
 
 } // namespace tenon::nvidia

@@ -10,6 +10,7 @@
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -47,6 +48,30 @@ struct WideProduct : ConvertOpToLLVMPattern<arith::MulUIExtendedOp> {
   const Architecture &architecture;
 };
 
+/// (x & mask) ^ bits with two constants, as floats are made (NarrowIntegers.cpp). The assembler would put each into an
+/// instruction of its own, as what is part of it; asked for one instruction it keeps one of them in a register.
+struct MaskAndFlip : ConvertOpToLLVMPattern<arith::XOrIOp> {
+  MaskAndFlip(LLVMTypeConverter &converter, const Architecture &architecture)
+      : ConvertOpToLLVMPattern(converter, /*benefit=*/2), architecture(architecture) {}
+
+  LogicalResult matchAndRewrite(arith::XOrIOp op, OpAdaptor, ConversionPatternRewriter &rewriter) const override {
+    APInt mask, bits;
+    auto masked = op.getLhs().getDefiningOp<arith::AndIOp>();
+    if (!op.getType().isInteger(32) || !masked || !matchPattern(masked.getRhs(), m_ConstantInt(&mask)) ||
+        !matchPattern(op.getRhs(), m_ConstantInt(&bits)) ||
+        !llvm::all_of(op->getUsers(), [](Operation *user) { return llvm::isa<arith::BitcastOp>(user); }))
+      return failure();
+    PtxBuilder builder(rewriter, op.getLoc(), architecture, *getTypeConverter());
+    std::string text = "lop3.b32 $0, $1, " + std::to_string(mask.getZExtValue()) + ", " +
+                       std::to_string(bits.getZExtValue()) + ", 0x6a;";
+    rewriter.replaceOp(op, builder.assembly({rewriter.getI32Type()}, {rewriter.getRemappedValue(masked.getLhs())}, text,
+                                            Effect::None));
+    return success();
+  }
+
+  const Architecture &architecture;
+};
+
 } // namespace
 
 LogicalResult lowerThreadsToNvvm(ModuleOp module, const Architecture &architecture) {
@@ -71,7 +96,7 @@ LogicalResult lowerThreadsToNvvm(ModuleOp module, const Architecture &architectu
     addMatrixPatterns(patterns, converter, architecture);
     addBulkPatterns(patterns, converter, architecture);
     addWarpgroupPatterns(patterns, converter, architecture);
-    patterns.add<WideProduct>(converter, architecture);
+    patterns.add<WideProduct, MaskAndFlip>(converter, architecture);
   });
 }
 

@@ -56,6 +56,7 @@ public:
     takeWords();
     noteEarlyStart();
     guardAccumulators();
+    guardOperands();
     SmallVector<Operation *> ops;
     function_.walk([&](Operation *op) {
       if (isa_and_nonnull<NvidiaDialect>(op->getDialect()))
@@ -295,7 +296,8 @@ private:
   void emit(MbarrierInitOp op) { call("mbarrier_init", {op.getAddress(), op.getCount()}); }
   void emit(MbarrierArriveOp op) {
     Value bytes = op.getBytes() ? b_.create<arith::ExtUIOp>(b_.getI64Type(), op.getBytes()).getResult() : i64(-1);
-    call("mbarrier_arrive", {op.getAddress(), bytes, i32Of(op.getCluster() ? Space::cluster : Space::shared)});
+    call("mbarrier_arrive", {op.getAddress(), bytes, i32Of(op.getCluster() ? Space::cluster : Space::shared),
+                             i32(op.getBehind() ? 1 : 0)});
   }
   void emit(MbarrierWaitOp op) { call("mbarrier_wait", {op.getAddress(), op.getParity()}); }
   void emit(FenceOp op) { call("fence", {i32Of(op.getKind())}); }
@@ -368,10 +370,13 @@ private:
   void emit(BulkCommitOp) { call("bulk_commit", {}); }
   void emit(BulkWaitOp op) { call("bulk_wait", {i32(op.getPending()), i32(op.getRead())}); }
 
-  void emit(WgmmaFenceOp) { call("wgmma_fence", {instruction()}); }
+  void emit(WgmmaFenceOp op) {
+    call("wgmma_fence", {instruction()});
+    op.replaceAllUsesWith(op.getRegisters());
+  }
   void emit(WgmmaOp op) {
     asynchronous_ = true;
-    bool fromRegisters = op.getA().size() == 4;
+    int fromRegisters = readers_.lookup(op);
     putWords(op.getAccumulators(), 0);
     if (fromRegisters)
       putWords(op.getA(), sim::wideOperands);
@@ -452,6 +457,27 @@ private:
     }
   }
 
+  /// Registers of `a` are read from a wgmma to the wait that covers it: whatever writes them (again, in a loop) asks
+  /// first. A value is a register: what it holds is written where it is defined, a loop's argument where the loop
+  /// yields.
+  void guardOperands() {
+    llvm::SetVector<std::pair<Operation *, int>> writers;
+    function_.walk([&](WgmmaOp op) {
+      if (op.getA().size() != 4)
+        return;
+      int number = readers_[op] = static_cast<int>(readers_.size()) + 1;
+      for (Value word : op.getA()) {
+        auto argument = dyn_cast<BlockArgument>(word);
+        writers.insert({argument ? argument.getOwner()->getTerminator() : word.getDefiningOp(), number});
+      }
+    });
+    for (auto [writer, number] : writers) {
+      b_.setInsertionPoint(writer);
+      b_.setLoc(writer->getLoc());
+      call("wgmma_write", {i32(number)});
+    }
+  }
+
   void emit(ApproxOp op) {
     op.replaceAllUsesWith(call("approx", {i32Of(op.getFunction()), op.getValue()}, b_.getF32Type()));
   }
@@ -469,6 +495,7 @@ private:
   bool asynchronous_ = false;
   llvm::MapVector<std::string, int64_t, std::map<std::string, unsigned>> places_;
   int64_t instruction_ = 0;
+  llvm::DenseMap<Operation *, int> readers_; ///< wgmma whose `a` is in registers, and numbers from 1 on that name them
 };
 
 } // namespace

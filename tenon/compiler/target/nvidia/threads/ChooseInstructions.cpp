@@ -27,6 +27,7 @@
 #include "tenon/compiler/target/nvidia/threads/DotPlan.h"
 #include "tenon/compiler/target/nvidia/threads/InPlace.h"
 #include "tenon/compiler/target/nvidia/threads/PipelineLoads.h"
+#include "tenon/compiler/target/nvidia/threads/RegisterOperands.h"
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -264,13 +265,14 @@ struct ChooseInstructions : PassWrapper<ChooseInstructions, OperationPass<func::
   ChooseInstructions(const InstructionOptions &options) {
     warps = options.warps, hasWarpgroups = options.hasWarpgroups, bulkStores = options.bulkStores;
     mostAccumulators = options.mostAccumulators, operandsAhead = options.operandsAhead;
-    lateLoads = options.lateLoads;
+    lateLoads = options.lateLoads, registerOperands = options.registerOperands;
   }
   ChooseInstructions(const ChooseInstructions &other) : PassWrapper(other) {}
   StringRef getArgument() const override { return "tenon-nvidia-choose-instructions"; }
   StringRef getDescription() const override { return "Decide which dots run on warpgroups and which loads are bulk copies"; }
   void runOnOperation() override {
-    chooseInstructions(getOperation(), {hasWarpgroups, warps, bulkStores, mostAccumulators, operandsAhead, lateLoads});
+    chooseInstructions(getOperation(), {hasWarpgroups, warps, bulkStores, mostAccumulators, operandsAhead, lateLoads,
+                                        registerOperands});
   }
 
   Option<bool> hasWarpgroups{*this, "warpgroups", llvm::cl::desc("sm_90a"), llvm::cl::init(true)};
@@ -279,6 +281,8 @@ struct ChooseInstructions : PassWrapper<ChooseInstructions, OperationPass<func::
   Option<int64_t> mostAccumulators{*this, "most-accumulators", llvm::cl::desc("of a thread"), llvm::cl::init(128)};
   Option<bool> operandsAhead{*this, "operands-ahead", llvm::cl::desc("what operands are computed from is loaded ahead"),
                              llvm::cl::init(true)};
+  Option<bool> registerOperands{*this, "register-operands", llvm::cl::init(true),
+                                llvm::cl::desc("operands that are computed are multiplied out of registers")};
   Option<bool> lateLoads{*this, "late-loads", llvm::cl::desc("what is needed with sums is loaded in pieces"),
                          llvm::cl::init(true)};
 };
@@ -329,7 +333,8 @@ std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps) {
   WarpgroupShape shape;
   shape.rows = dot.getType().getDimSize(0);
   shape.columns = dot.getType().getDimSize(1);
-  if (shape.rows < 64) {
+  auto registers = dot->getAttrOfType<BoolAttr>(registersAttr);
+  if (shape.rows < 64 || registers) {
     shape.swapped = true;
     std::swap(shape.rows, shape.columns);
     shape.columns = llvm::alignTo(shape.columns, 8);
@@ -367,91 +372,8 @@ std::optional<WarpgroupShape> warpgroupShape(tile::DotOp dot, int64_t warps) {
   if (!llvm::isPowerOf2_64(shape.rowBlocks()) ||
       (!llvm::isPowerOf2_64(shape.n) && shape.columnBlocks() * shape.overColumns > 1))
     return std::nullopt;
+  shape.neighbours = registers && registers.getValue();
   return shape;
-}
-
-ProducerSlice producerSlice(ArrayRef<tile::LoadOp> loads) {
-  ProducerSlice slice;
-  SmallVector<Value> open;
-  llvm::DenseSet<Value> seen;
-  auto kernel = llvm::ArrayRef(loads).front()->getParentOfType<func::FuncOp>();
-  auto need = [&](Value value) {
-    if (seen.insert(value).second)
-      open.push_back(value);
-  };
-  auto needAround = [&](Operation *op) {
-    for (Operation *parent = op->getParentOp(); parent != kernel; parent = parent->getParentOp()) {
-      if (!slice.ops.insert(parent).second)
-        return;
-      if (auto loop = llvm::dyn_cast<scf::ForOp>(parent)) {
-        need(loop.getLowerBound());
-        need(loop.getUpperBound());
-        need(loop.getStep());
-      } else if (auto branch = llvm::dyn_cast<scf::IfOp>(parent)) {
-        need(branch.getCondition());
-      }
-    }
-  };
-  for (tile::LoadOp load : loads) {
-    for (Value offset : load.getOffsets())
-      need(offset);
-    needAround(load);
-  }
-  auto isOne = [](Type type) {
-    auto tile = llvm::dyn_cast<RankedTensorType>(type);
-    return !tile || tile.getNumElements() == 1;
-  };
-  while (!open.empty() && slice.refusal.empty()) {
-    Value value = open.pop_back_val();
-    if (!isOne(value.getType())) {
-      slice.refusal = "its address depends on the elements of a tile";
-      break;
-    }
-    if (auto argument = llvm::dyn_cast<BlockArgument>(value)) {
-      auto loop = llvm::dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-      if (!loop)
-        continue;
-      needAround(loop);
-      if (slice.ops.insert(loop).second) {
-        need(loop.getLowerBound());
-        need(loop.getUpperBound());
-        need(loop.getStep());
-      }
-      if (argument == loop.getInductionVar())
-        continue;
-      slice.arguments.insert(argument);
-      need(loop.getTiedLoopInit(argument)->get());
-      need(loop.getTiedLoopYieldedValue(argument)->get());
-      continue;
-    }
-    Operation *op = value.getDefiningOp();
-    needAround(op);
-    if (auto loop = llvm::dyn_cast<scf::ForOp>(op)) {
-      need(loop.getRegionIterArg(llvm::cast<OpResult>(value).getResultNumber()));
-      continue;
-    }
-    if (auto branch = llvm::dyn_cast<scf::IfOp>(op)) {
-      slice.ops.insert(op);
-      need(branch.getCondition());
-      unsigned number = llvm::cast<OpResult>(value).getResultNumber();
-      need(branch.thenYield().getOperand(number));
-      need(branch.elseYield().getOperand(number));
-      slice.arguments.insert(value);
-      continue;
-    }
-    if (auto load = llvm::dyn_cast<tile::LoadOp>(op); load && mayBeWritten(load.getView()))
-      slice.refusal = "its address is read from memory that the kernel may write";
-    bool isScalar = llvm::isa<arith::ConstantOp, tile::SizeOp, tile::GridOp, tile::LoadOp, tile::ScalarOp, tile::SplatOp,
-                              tile::ReshapeOp, ShareOp>(op) ||
-                    lower::isElementwise(op);
-    if (!isScalar)
-      slice.refusal = "its address depends on " + op->getName().getStringRef().str();
-    slice.ops.insert(op);
-    for (Value operand : op->getOperands())
-      if (!llvm::isa<tile::ViewType>(operand.getType()))
-        need(operand);
-  }
-  return slice;
 }
 
 bool isTransfer(Operation *op) { return llvm::isa<tile::LoadOp>(op) && op->hasAttr(bulkAttr); }
@@ -554,6 +476,8 @@ void chooseInstructions(func::FuncOp kernel, const InstructionOptions &options) 
   for (tile::DotOp dot : dots)
     if (options.operandsAhead && dot->hasAttr(warpgroupAttr) && llvm::isa<scf::ForOp>(dot->getParentOp()))
       llvm::for_each(loadsComputedWith(dot), readInSlot);
+  if (options.operandsAhead && options.registerOperands)
+    chooseRegisterOperands(dots, options.warps);
   if (any && options.lateLoads)
     kernel.walk([&](tile::LoadOp load) {
       if (load->hasAttr(bulkAttr) || load->hasAttr(aheadAttr) || !mayBeLate(load, options.warps) ||

@@ -34,6 +34,10 @@ inline constexpr llvm::StringLiteral stagedAttr = "nvidia.staged";
 /// Warpgroups each of which writes rows of its own of such a scatter; 1: all warps write all rows together.
 inline int64_t scatteringGroups(int64_t warps) { return warps == 8 || isOfThree(warps) ? warps / 4 : 1; }
 
+/// On a tile.dot on warpgroups (bool): its right operand is computed, and comes from registers, as the left one of the
+/// instruction (RegisterOperands.cpp). True: a thread has neighbours of its columns.
+inline constexpr llvm::StringLiteral registersAttr = "nvidia.registers";
+
 /// On a tile.load (unit): made by the threads, an iteration ahead of the dots on warpgroups that read it (Ahead.cpp).
 inline constexpr llvm::StringLiteral aheadAttr = "nvidia.ahead";
 
@@ -44,10 +48,14 @@ struct WarpgroupShape {
   int64_t rows, columns;         ///< of the instruction's result, of the whole dot
   int64_t overRows, overColumns; ///< warpgroups
   int64_t n;                     ///< columns of one instruction
+  bool neighbours = false;       ///< rows are numbered so that a thread has neighbours (registersAttr)
 
   int64_t rowBlocks() const { return rows / 64 / overRows; }               ///< of a warpgroup
   int64_t columnBlocks() const { return columns / overColumns / n; } ///< of a warpgroup
   int64_t accumulators() const { return rowBlocks() * columnBlocks() * n / 2; } ///< of a thread
+
+  /// The row of the result that is this one of the instructions'.
+  int64_t place(int64_t row) const;
 
   /// Where sums of a tile of K are kept beside the accumulators: whether there are registers for all of them at a time;
   /// otherwise they are computed in pieces of so many columns, one after the other.

@@ -18,7 +18,10 @@
 #include "tenon/compiler/target/nvidia/threads/Passes.h"
 
 #include "tenon/compiler/target/nvidia/layout/Fragments.h"
+#include "tenon/compiler/target/nvidia/threads/Coalescing.h"
+#include "tenon/compiler/target/nvidia/threads/JoinedReductions.h"
 #include "tenon/compiler/target/nvidia/threads/Layouts.h"
+#include "tenon/compiler/target/nvidia/threads/RegisterOperands.h"
 #include "tenon/compiler/target/nvidia/threads/Staging.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,6 +38,7 @@ int64_t elementBytes(Value view) {
   return lower::byteSize(lower::memoryType(llvm::cast<tile::ViewType>(view.getType()).getElementType()));
 }
 ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
+int64_t elementsOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getNumElements(); }
 
 /// Elements of a tile that each warpgroup may have in whole: two loads of 16 bytes a thread, and little shared memory
 /// where they have to change threads.
@@ -60,6 +64,7 @@ public:
 
   void run() {
     collectMemory();
+    forRegisters_ = layoutsForRegisters(kernel_, options_.warps);
     visit(kernel_.getBody().front());
     rewrite();
   }
@@ -70,6 +75,7 @@ private:
   struct Wish {
     SmallVector<int64_t> votes; ///< per dimension: how many accesses have it contiguous
     int64_t vector = 1, aligned = 1; ///< neighbours of a thread; those that alignment allows
+    int64_t stored = 16;             ///< neighbours that a thread stores at once, of the widest elements
     bool singly = false; ///< some access moves elements one by one: neighbours are then better in neighbouring threads
   };
 
@@ -85,6 +91,9 @@ private:
         // Of the operand that is made of it, of 16 bits mostly, a thread writes 16 bytes at once.
         if (op->hasAttr(readAttr))
           width = aligned = std::min<int64_t>(width, 8);
+        int64_t widest = 16 / elementBytes(view);
+        if (llvm::isa<tile::StoreOp>(op.getOperation()) && !op->hasAttr(bulkAttr) && width >= widest)
+          wish.stored = std::min(wish.stored, widest);
         wish.vector = std::max(wish.vector, width);
         wish.aligned = std::max(wish.aligned, aligned);
         wish.singly |= width == 1;
@@ -115,8 +124,7 @@ private:
       wish = found->second;
     else
       wish.vector = 4;
-    if (wish.singly)
-      wish.vector = wish.aligned;
+    wish.vector = wish.singly ? wish.aligned : std::min(wish.vector, wish.stored);
     wish.votes.resize(shape.size());
     std::vector<unsigned> order;
     for (size_t d = shape.size(); d-- > 0;)
@@ -226,6 +234,8 @@ private:
             .Case<tile::AtomicRMWOp>([&](auto atomic) { return visitIndexed(atomic.getValue(), {}, result); })
             .Case<tile::AtomicCASOp>([&](auto atomic) { return visitIndexed(atomic.getDesired(), {}, result); })
             .Case<tile::LoadOp>([&](auto load) {
+              if (LayoutAttr layout = forRegisters_.lookup(load))
+                return fixed(layout);
               return load->hasAttr(lateAttr) ? fixed(dotLayout(dotBefore(load)), /*ofDot=*/true) : own();
             })
             .Case<tile::SliceOp, tile::ConcatOp>([&](auto) { return own(); })
@@ -325,20 +335,9 @@ private:
            LinearLayout::zeros1D(Unit::Lane, 32 / (lanesAcross * lanesDown), 2);
   }
 
-  /// Warpgroups one below the other, each with blocks of 64 rows.
-  LayoutAttr warpgroupLayout(tile::DotOp dot) {
-    WarpgroupShape shape = *warpgroupShape(dot, options_.warps);
-    LayoutAttr layout = attribute(wgmmaAccumulator(shape.n)
-                                      .repeat(Unit::Register, 1, shape.columnBlocks())
-                                      .repeat(Unit::Register, 0, shape.rowBlocks())
-                                      .repeat(Unit::Warp, 0, layoutWarps(shape.overRows))
-                                      .repeat(Unit::Warp, 1, layoutWarps(shape.overColumns)));
-    return shape.swapped ? transposed(layout, {1, 0}) : layout;
-  }
-
   LayoutAttr dotLayout(tile::DotOp dot) {
     if (dot->hasAttr(warpgroupAttr))
-      return warpgroupLayout(dot);
+      return warpgroupLayout(dot, options_.warps);
     ArrayRef<int64_t> shape = shapeOf(dot);
     // Warps side by side over the rows first: a row then belongs to one warp, and reductions of it need no exchange.
     // Without reductions, squarer parts per warp read fewer operands.
@@ -443,6 +442,8 @@ private:
                                              : memoryLayout(shapeOf(reduce.getValues()[0])));
     } else if (auto dot = llvm::dyn_cast<tile::DotOp>(op)) {
       give(dot.getAccMutable(), layoutOf(dot.getType()));
+      if (dot->hasAttr(registersAttr))
+        give(registerOperand(dot), registerLayout(dot, options_.warps));
     } else if (auto broadcast = llvm::dyn_cast<tile::BroadcastOp>(op)) {
       giveAll(projected(layoutOf(broadcast.getType()), shapeOf(broadcast.getValue())));
     } else if (auto reshape = llvm::dyn_cast<tile::ReshapeOp>(op)) {
@@ -474,10 +475,7 @@ private:
     if (store.getView().getDefiningOp<tile::WorkspaceOp>() && choice(value).ofDot)
       return has; // only other instances read it: not worth an exchange
     std::optional<int64_t> contiguous = contiguousDim(store.getView());
-    int64_t elements = 1;
-    for (int64_t size : shapeOf(value))
-      elements *= size;
-    if (elements <= options_.warps * 32)
+    if (elementsOf(value) <= options_.warps * 32)
       return has;
     int64_t width = widthOf(store, value);
     auto useful = [&](LayoutAttr layout) {
@@ -485,7 +483,12 @@ private:
     };
     // Of a dot's result a thread mostly has too few neighbours, whatever their number is elsewhere.
     bool isGood = !choice(value).ofDot || useful(has) * elementBytes(store.getView()) >= 16;
-    return isGood && useful(has) >= useful(preferred) ? has : preferred;
+    // A thread with many neighbours (of a scan) writes them one vector after the other.
+    auto together = [&](LayoutAttr layout) {
+      Distribution tile(layout, shapeOf(value));
+      return contiguous ? ofSector(tile, *contiguous, useful(layout), elementBytes(store.getView())) : 1;
+    };
+    return isGood && useful(has) >= useful(preferred) && together(has) >= together(preferred) ? has : preferred;
   }
 
   static LayoutAttr untransposed(tile::TransposeOp transpose, LayoutAttr layout) {
@@ -535,10 +538,7 @@ private:
     auto load = llvm::dyn_cast<tile::LoadOp>(definition);
     if (!load)
       return false;
-    int64_t elements = 1;
-    for (int64_t size : shapeOf(value))
-      elements *= size;
-    return elements <= 8 * options_.warps * 32;
+    return elementsOf(value) <= 8 * options_.warps * 32;
   }
 
   void eraseDeadClones() {
@@ -560,6 +560,7 @@ private:
   std::map<std::vector<int64_t>, Wish> wishes_;
   std::map<std::vector<int64_t>, LayoutAttr> byShape_;
   llvm::DenseMap<Value, Choice> choices_;
+  llvm::DenseMap<Value, LayoutAttr> forRegisters_;
   llvm::DenseMap<Operation *, LayoutAttr> operandLayouts_;
   llvm::DenseMap<std::pair<Value, LayoutAttr>, Value> versions_;
   SmallVector<Operation *> clones_;
@@ -580,6 +581,7 @@ struct ChooseLayouts : PassWrapper<ChooseLayouts, OperationPass<func::FuncOp>> {
     options.warps = warps;
     options.cluster = cluster;
     options.groupExchange = groupExchange;
+    joinReductions(getOperation());
     Chooser(getOperation(), options).run();
   }
 

@@ -62,6 +62,39 @@ int64_t Divisibility::compute(Value index) {
       .Default([](Operation *) { return 1; });
 }
 
+/// Whether an index counts from the end of the grid, as a kernel does whose last instances are to come first: its
+/// extent less one less the place in it, in any order.
+static bool isFromTheEnd(Value index) {
+  llvm::DenseMap<Value, int64_t> terms;
+  int64_t constant = 0;
+  auto add = [&](auto &&self, Value value, int64_t sign) -> void {
+    APInt number;
+    if (auto sum = value.getDefiningOp<arith::AddIOp>()) {
+      self(self, sum.getLhs(), sign);
+      self(self, sum.getRhs(), sign);
+    } else if (auto difference = value.getDefiningOp<arith::SubIOp>()) {
+      self(self, difference.getLhs(), sign);
+      self(self, difference.getRhs(), -sign);
+    } else if (matchPattern(value, m_ConstantInt(&number))) {
+      constant += sign * number.getSExtValue();
+    } else {
+      terms[value] += sign;
+    }
+  };
+  add(add, index, 1);
+  Value plus, minus;
+  for (auto [value, factor] : terms) {
+    if (factor == 0)
+      continue;
+    Value &place = factor > 0 ? plus : minus;
+    if (place || std::abs(factor) > 1)
+      return false;
+    place = value;
+  }
+  auto grid = minus ? minus.getDefiningOp<tile::GridOp>() : tile::GridOp();
+  return grid && constant >= -1 && plus == grid->getOperand(llvm::cast<OpResult>(minus).getResultNumber());
+}
+
 bool isNonNegative(Value index) {
   if (auto argument = llvm::dyn_cast<BlockArgument>(index)) {
     auto loop = llvm::dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
@@ -73,10 +106,12 @@ bool isNonNegative(Value index) {
         auto value = llvm::dyn_cast<IntegerAttr>(op.getValue());
         return value && !value.getValue().isNegative();
       })
-      .Case<arith::AddIOp, arith::MulIOp, arith::MinSIOp, tile::DivOp, tile::RemOp>(
+      .Case<arith::AddIOp>([&](auto op) { return both(op.getLhs(), op.getRhs()) || isFromTheEnd(op); })
+      .Case<arith::MulIOp, arith::MinSIOp, tile::DivOp, tile::RemOp>(
           [&](auto op) { return both(op.getLhs(), op.getRhs()); })
       .Case<arith::MaxSIOp, arith::AndIOp>(
           [](auto op) { return isNonNegative(op.getLhs()) || isNonNegative(op.getRhs()); })
+      .Case<arith::SubIOp>([](auto op) { return isFromTheEnd(op); })
       .Case<arith::SelectOp>([&](auto op) { return both(op.getTrueValue(), op.getFalseValue()); })
       .Case<arith::IndexCastOp>([](auto op) { return isNonNegative(op.getIn()); })
       .Case<tile::CastOp>([](auto op) {

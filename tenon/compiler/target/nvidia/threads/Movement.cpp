@@ -30,6 +30,15 @@ int64_t ThreadEmitter::fastestFor(const Distribution &from, const Distribution &
 }
 
 ThreadEmitter::Staged ThreadEmitter::planStaging(ArrayRef<int64_t> shape, Type element, int64_t fastest, bool padded) {
+  Staged staged = layOut(shape, element, fastest, padded);
+  int64_t bytes = staged.window.end;
+  staged.window.begin = allocateShared(bytes);
+  staged.window.end = staged.window.begin + bytes;
+  return staged;
+}
+
+/// How it would lie there, from address 0 on.
+ThreadEmitter::Staged ThreadEmitter::layOut(ArrayRef<int64_t> shape, Type element, int64_t fastest, bool padded) {
   Staged staged;
   staged.element = element;
   staged.fastest = fastest;
@@ -46,8 +55,8 @@ ThreadEmitter::Staged ThreadEmitter::planStaging(ArrayRef<int64_t> shape, Type e
       staged.strides[d] = stride;
       stride *= shape[d];
     }
-  staged.window.begin = allocateShared(stride);
-  staged.window.end = staged.window.begin + stride;
+  staged.window.begin = 0;
+  staged.window.end = stride;
   return staged;
 }
 
@@ -201,8 +210,11 @@ void ThreadEmitter::emitConvert(ConvertOp op) {
   if (emitGroupExchange(op))
     return;
   int64_t mark = markShared(), fastest = fastestFor(from, to);
-  Staged staged = planStaging(from.shape(), typeOf(op).getElementType(), fastest, /*padded=*/true);
   Coords origin(from.rank(), 0);
+  Staged plan = layOut(from.shape(), typeOf(op).getElementType(), fastest, /*padded=*/true);
+  if (emitSwizzledConvert(op, plan.strides, stagedWidth(plan, from, origin), stagedWidth(plan, to, origin)))
+    return;
+  Staged staged = planStaging(from.shape(), typeOf(op).getElementType(), fastest, /*padded=*/true);
   writeStaged(staged, op.getValue(), origin, newGroup());
   if (crossesBlocks(from, to)) {
     blockBarrier();

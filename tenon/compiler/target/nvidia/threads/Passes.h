@@ -32,6 +32,7 @@ struct InstructionOptions {
   int64_t mostAccumulators = 128; ///< of a thread, beyond which there are not registers for what comes with them
   bool operandsAhead = true;      ///< loads of what operands are computed from, too
   bool lateLoads = true;          ///< loads of what is needed with a dot's sums, too
+  bool registerOperands = true;   ///< operands that are computed are multiplied out of registers
 };
 
 /// Marks dots that run on warpgroups, and loads and stores that are bulk copies (ChooseInstructions.h).

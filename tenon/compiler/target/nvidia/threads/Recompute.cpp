@@ -27,6 +27,7 @@
 #include "tenon/compiler/target/nvidia/dialect/NvidiaDialect.h"
 #include "tenon/compiler/target/nvidia/threads/ChooseInstructions.h"
 #include "tenon/compiler/target/nvidia/threads/Distribution.h"
+#include "tenon/compiler/target/nvidia/threads/Layouts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -56,6 +57,9 @@ int64_t registersOf(Value tile) {
   int64_t count = 0;
   for (int reg = 0; reg < distribution.registers(); ++reg)
     count += distribution.exists(reg);
+  if (type.getElementType().isInteger(1))
+    return llvm::divideCeil(count,
+                            32); // conditions wait as bits, if at all: most are a comparison of the thread's number
   unsigned bits = getElementTypeOrSelf(lower::registerType(type.getElementType())).getIntOrFloatBitWidth();
   return bits > 32 ? 2 * count : count;
 }
@@ -108,10 +112,13 @@ struct Plan {
       loads.insert(load);
       return load.getType().getElementType().getIntOrFloatBitWidth() <= 16 && !load->hasAttr(bulkAttr);
     }
-    if (!lower::isElementwise(op) || !llvm::all_of(op->getOperands(), [&](Value operand) { return add(operand); }))
+    bool isRelabelled = llvm::isa<tile::ReshapeOp>(op) &&
+                        reshapesInPlace(llvm::cast<RankedTensorType>(op->getOperand(0).getType()), type);
+    if (!(isRelabelled || lower::isElementwise(op)) ||
+        !llvm::all_of(op->getOperands(), [&](Value operand) { return add(operand); }))
       return false;
     ops.insert(op);
-    cost += costOf(op);
+    cost += isRelabelled ? 0 : costOf(op);
     return true;
   }
 };

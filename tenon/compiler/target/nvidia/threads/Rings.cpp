@@ -473,6 +473,8 @@ ThreadEmitter::CarriedRings ThreadEmitter::carriedBy(scf::ForOp loop) {
     return carried;
   auto staysThere = [&](tile::DotOp dot, int64_t kDim) {
     Value operand = kDim == 1 ? dot.getA() : dot.getB();
+    if (dot->hasAttr(registersAttr)) // which the assembler keeps until a wait in the same iteration, and no longer
+      return false;
     std::optional<LoadedOperand> loaded = traceToLoad(operand);
     if (!loaded)
       return options_.bufferOperands && options_.steps.operandsAhead &&

@@ -246,7 +246,7 @@ Value ThreadEmitter::takeNumber() {
   b_.create<MbarrierWaitOp>(i32(at + numberSent), parity);
   number = loadShared(type, i32(0), at, {}, window, schedule_->group);
   b_.create<MbarrierArriveOp>(b_.create<MapSharedOp>(type, i32(at + numberTaken), i32(0)), /*bytes=*/Value(),
-                              /*cluster=*/true);
+                              /*behind=*/number, /*cluster=*/true);
   b_.create<scf::YieldOp>(number);
   return which.getResult(0);
 }

@@ -27,6 +27,7 @@ constexpr std::pair<const char *, bool Steps::*> table[] = {
     {"end-of-k", &Steps::endOfK},
     {"streams", &Steps::streams},
     {"operands-ahead", &Steps::operandsAhead},
+    {"register-operands", &Steps::registerOperands},
 };
 
 } // namespace

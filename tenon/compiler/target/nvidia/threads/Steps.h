@@ -15,6 +15,7 @@ struct Steps {
   bool registers = true;    ///< registers move from the warps that load to those that multiply
   bool overlap = true;      ///< a dot is waited for when the next iteration's has been started
   bool operandsAhead = true; ///< what operands are computed from is loaded ahead, and they while dots are under way
+  bool registerOperands = true; ///< operands that are computed for few rows are multiplied out of registers
   bool joinedDots = true;   ///< dots of the same rows are one instruction
   bool endOfK = true;       ///< what lies behind the end of both matrices is not multiplied
   bool liveRows = true;     ///< warpgroups whose rows nobody needs multiply nothing

@@ -12,6 +12,7 @@
 #include "tenon/compiler/target/nvidia/threads/DotPlan.h"
 #include "tenon/compiler/target/nvidia/threads/Layouts.h"
 #include "tenon/compiler/target/nvidia/threads/ThreadOptions.h"
+#include "tenon/compiler/target/nvidia/threads/ThreadValues.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -27,10 +28,12 @@
 /// before any code is generated from the result. Barriers are not placed here: accesses to shared memory say which bytes
 /// they may touch, and tenon-nvidia-insert-barriers reads that.
 ///
-/// The pieces, one file each, whose heads say what they do: program, control flow and element-wise operations are in
-/// ThreadEmitter.cpp, memory in Memory, Ordering and Indexed, exchanges in Movement, Reduce and Scan, dots in *Dot, loads
-/// by a warp of their own in Roles, Rings and Streams, and which instances a block has in Schedule and its neighbours.
+/// The pieces, one file each, whose heads say what they do: program and control flow are in ThreadEmitter.cpp, memory in
+/// Memory, Ordering and Indexed, exchanges in Movement, Reduce and Scan, dots in *Dot, loads by a warp of their own in
+/// Roles, Rings and Streams, and which instances a block has in Schedule and its neighbours.
 namespace tenon::nvidia {
+
+struct SharedAccess;
 
 /// Threads of a block that load for the others, where loads have a warp of their own: a warpgroup, which can give
 /// registers away, of which one thread works.
@@ -39,28 +42,6 @@ inline constexpr int64_t producerThreads = 128;
 inline constexpr int32_t allBarrier = 0, workerBarrier = 1, firstGroupBarrier = 2;
 /// What panels of shared memory begin at a multiple of: the swizzle's pattern repeats so.
 inline constexpr int64_t panelAlignment = 1024;
-
-/// A tile in the registers of one thread, by register number of its Distribution; null where no element exists.
-using Registers = llvm::SmallVector<mlir::Value>;
-
-/// A view taken apart.
-struct ViewWords {
-  mlir::Value address;                           ///< i64
-  llvm::SmallVector<mlir::Value> sizes, strides; ///< i64
-  int unitStride = -1;
-  mlir::Type element;
-};
-
-/// Bytes of shared memory that one exchange uses.
-struct SharedWindow {
-  int64_t begin = 0, end = 0;
-};
-
-/// A partial result of a reduction or scan: a value per operand, and whether there is anything in it (null: always).
-struct Partial {
-  llvm::SmallVector<mlir::Value> values;
-  mlir::Value filled;
-};
 
 /// Bytes that each value takes in an exchange.
 int64_t exchangedBytes(llvm::ArrayRef<llvm::SmallVector<mlir::Value>> lists);
@@ -93,6 +74,7 @@ public:
   bool isPersistent() const { return !rings_.empty(); }
   bool sharesTail() const { return tail_.has_value(); }
   bool buffersOperands() const { return buffersOperands_; }
+  bool computesOperands() const { return buffersOperands_ || takesOperands_; }
 
 private:
   //--- The program (ThreadEmitter.cpp) ---
@@ -186,6 +168,7 @@ private:
     mlir::Value ofGroup = {};           ///< i32: where this warpgroup's own copy begins; null: there is one
   };
   Staged planStaging(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t fastest, bool padded);
+  static Staged layOut(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t fastest, bool padded);
   int64_t stagedWidth(const Staged &staged, const Distribution &tile, llvm::ArrayRef<int64_t> origin);
   mlir::Value stagedBase(const Staged &staged, const Distribution &tile);
   /// Writes a tile, each element that the block has once, with its element (0, 0, ...) at `origin`.
@@ -196,6 +179,10 @@ private:
   Registers readFromCluster(const Staged &staged, const Distribution &from, const Distribution &to);
   void tellStaging(mlir::Operation *op, const char *what, const Staged &staged, int64_t written, int64_t read);
   void emitConvert(ConvertOp op);
+  //--- Swizzled.cpp ---
+  mlir::Value swizzledBase(const SharedAccess &access, int64_t bytes, int64_t &bits);
+  bool emitSwizzledConvert(ConvertOp op, llvm::ArrayRef<int64_t> strides, int64_t written, int64_t read);
+  //--- Movement.cpp ---
   static bool sameThreads(const Distribution &a, const Distribution &b);
   static int64_t fastestFor(const Distribution &from, const Distribution &to);
   void emitSlice(tile::SliceOp op);
@@ -242,6 +229,8 @@ private:
   using OperandKey = std::pair<mlir::Value, int64_t>;
   mlir::LogicalResult emitDot(tile::DotOp op);
   void emitWarpgroupDot(tile::DotOp op, const DotPlan &plan);
+  llvm::SmallVector<mlir::Value> registerFragment(mlir::Value operand, const WarpgroupShape &shape, OperandType type,
+                                                  int64_t row, int64_t k); ///< RegisterOperands.cpp
   void emitMatrixDot(tile::DotOp op, const DotPlan &plan);
   void emitPlainDot(tile::DotOp op, const DotPlan &plan);
   /// `kDim`: which dimension of the operand is K.
@@ -557,6 +546,7 @@ private:
   llvm::DenseSet<mlir::Value> async_;
   OperandBuffers *buffers_ = nullptr; ///< of the loop at hand; null: it has none
   bool buffersOperands_ = false;      ///< a loop has
+  bool takesOperands_ = false;        ///< dots take computed operands from registers
   std::vector<std::unique_ptr<Ring>> rings_;
   std::vector<llvm::SmallVector<mlir::Operation *>> lateReads_; ///< each in one run of operations
   std::optional<bool> startsLate_; ///< of the transfers, the late ones only, or all others; none: all

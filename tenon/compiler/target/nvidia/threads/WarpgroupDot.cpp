@@ -15,6 +15,7 @@
 //
 // In a loop that only adds to the accumulators, the group of one iteration is waited for when that of the next has been
 // started, so that the matrix unit never idles (Rings.cpp: carriedBy).
+#include "tenon/compiler/target/nvidia/threads/RegisterOperands.h"
 #include "tenon/compiler/target/nvidia/threads/Rings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -65,9 +66,12 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
   WarpgroupShape shape = *warpgroupShape(op, options_.threads / 32);
   publishOperands(op);
   Value left = shape.swapped ? op.getB() : op.getA(), right = shape.swapped ? op.getA() : op.getB();
-  StagedOperand a = operandOf(left, plan, shape.swapped ? 0 : 1), b = operandOf(right, plan, shape.swapped ? 1 : 0);
+  bool fromRegisters = op->hasAttr(registersAttr);
+  StagedOperand a, b = operandOf(right, plan, shape.swapped ? 1 : 0);
+  if (!fromRegisters)
+    a = operandOf(left, plan, shape.swapped ? 0 : 1);
   bool isCarried = llvm::any_of(together, [&](tile::DotOp dot) { return carriedDots_.contains(dot); });
-  bool isStaged = !isAsync(left) || !isAsync(right);
+  bool isStaged = (!fromRegisters && !isAsync(left)) || !isAsync(right);
   IntegerAttr staging; // what their windows are accessed by: one group, that of operands with several buffers
   if (isStaged && isCarried)
     staging = b_.getI32IntegerAttr(isAsync(left) ? b.group : a.group);
@@ -93,7 +97,7 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     Value address = b_.create<arith::ExtUIOp>(b_.getI64Type(), b_.create<arith::ShRUIOp>(at, i32(4)));
     return b_.create<arith::OrIOp>(address, i64(descriptorBits(operand.tile, operand.alongK)));
   };
-  Value atA = descriptor(a, shape.overRows, 0, shape.rowBlocks() * 64);
+  Value atA = fromRegisters ? Value() : descriptor(a, shape.overRows, 0, shape.rowBlocks() * 64);
   Value atB = descriptor(b, shape.overColumns, llvm::Log2_64_Ceil(shape.overRows), shape.columnBlocks() * shape.n);
   auto moved = [&](Value at, int64_t bytes) -> Value {
     return bytes ? b_.create<arith::AddIOp>(at, i64(bytes / unit)).getResult() : at;
@@ -109,7 +113,7 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     for (auto [number, numbers] : llvm::enumerate(blocks)) {
       int64_t row = number / shape.columnBlocks(), column = number % shape.columnBlocks();
       for (int64_t j = 0; j < n / 2; ++j) {
-        int64_t r = 64 * row + j / 2 % 2 * 8, c = n * column + j / 4 * 8 + j % 2;
+        int64_t r = shape.place(64 * row + j / 2 % 2 * 8), c = n * column + j / 4 * 8 + j % 2;
         int at = result.registerAt(shape.swapped ? ArrayRef<int64_t>{c, r} : ArrayRef<int64_t>{r, c});
         numbers.push_back(static_cast<int>(sums.size()) + at);
       }
@@ -128,8 +132,8 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
   }
   OperandType typeA = shape.swapped ? plan.b : plan.a, typeB = shape.swapped ? plan.a : plan.b;
   auto windowOf = [&](Value operand, const StagedOperand &staged) {
-    return isAsync(operand) ? DenseI64ArrayAttr()
-                            : b_.getDenseI64ArrayAttr({staged.window.begin, staged.window.end});
+    return isAsync(operand) || !staged.at ? DenseI64ArrayAttr()
+                                          : b_.getDenseI64ArrayAttr({staged.window.begin, staged.window.end});
   };
   Type element = typeOf(op).getElementType();
   int64_t steps = typeOf(op.getA()).getDimSize(1) / plan.depth;
@@ -137,16 +141,19 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
   if (!addsFirst)
     addsFirst = boolean(!fromZero);
   /// One instruction: columns of a block of rows, from `column` on.
-  auto multiply = [&](int64_t row, int64_t column, ArrayRef<int> numbers, int64_t step, Registers &sums) {
+  auto multiply = [&](int64_t row, int64_t column, ArrayRef<int> numbers, int64_t step, Registers &sums,
+                      ArrayRef<Value> words = {}) {
     SmallVector<Value> accumulators;
     for (int number : numbers) // columns come in eights: behind the last one of the tile nothing is added to anything
       accumulators.push_back(sums[number] ? sums[number] : lower::constantLike(b_, lower::registerType(element), 0));
     int64_t k = step * plan.depth;
-    Value descriptorA = moved(atA, outerOffset(a.tile, a.alongK, 64 * row) + innerOffset(a.tile, a.alongK, k));
+    SmallVector<Value> ofA(words);
+    if (!fromRegisters)
+      ofA.push_back(moved(atA, outerOffset(a.tile, a.alongK, 64 * row) + innerOffset(a.tile, a.alongK, k)));
     Value descriptorB = moved(atB, outerOffset(b.tile, b.alongK, column) + innerOffset(b.tile, b.alongK, k));
     auto products =
         b_.create<WgmmaOp>(ValueRange(accumulators).getTypes(), typeA, typeB, static_cast<uint32_t>(numbers.size() * 2),
-                           !a.alongK, !b.alongK, accumulators, descriptorA, descriptorB,
+                           !fromRegisters && !a.alongK, !b.alongK, accumulators, ofA, descriptorB,
                            step ? boolean(true) : addsFirst, windowOf(left, a), windowOf(right, b), staging);
     for (auto [number, value] : llvm::zip(numbers, products.getResults()))
       sums[number] = value;
@@ -158,7 +165,7 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
       for (int64_t column = 0; column < shape.columns / shape.overColumns; column += n) {
         ArrayRef<int> numbers = blocks[row * shape.columnBlocks() + column / shape.n];
         numbers = numbers.slice(column % shape.n / 2, n / 2);
-        b_.create<WgmmaFenceOp>();
+        b_.create<WgmmaFenceOp>(TypeRange(), ValueRange());
         for (int64_t step = 0; step < steps; ++step)
           multiply(row, column, numbers, step, sums);
         b_.create<WgmmaCommitOp>();
@@ -172,16 +179,34 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     registers(op) = std::move(sums);
     return;
   }
-  sums = upToEnd(columnsToEnd(together, plan), steps, plan.depth, sums, [&](int64_t count) {
+  auto multiplyAll = [&](int64_t count) {
     Registers added = sums;
-    b_.create<WgmmaFenceOp>();
+    b_.create<WgmmaFenceOp>(TypeRange(), ValueRange());
     for (int64_t step = 0; step < count; ++step)
       for (int64_t row = 0; row < shape.rowBlocks(); ++row)
         for (int64_t column = 0; column < shape.columnBlocks(); ++column)
           multiply(row, shape.n * column, blocks[row * shape.columnBlocks() + column], step, added);
     b_.create<WgmmaCommitOp>();
     return added;
-  });
+  };
+  if (fromRegisters) {
+    takesOperands_ = true;
+    remark(op.getLoc(), "dot takes what is computed for it from registers");
+    for (int64_t step = 0; step < steps; ++step) {
+      SmallVector<Value> words;
+      for (int64_t row = 0; row < shape.rowBlocks(); ++row)
+        llvm::append_range(words, registerFragment(left, shape, typeA, 64 * row, step * plan.depth));
+      auto fence = b_.create<WgmmaFenceOp>(ValueRange(words).getTypes(), words);
+      words.assign(fence.getResults().begin(), fence.getResults().end());
+      for (int64_t row = 0; row < shape.rowBlocks(); ++row)
+        for (int64_t column = 0; column < shape.columnBlocks(); ++column)
+          multiply(row, shape.n * column, blocks[row * shape.columnBlocks() + column], step, sums,
+                   ArrayRef<Value>(words).slice(4 * row, 4));
+    }
+    b_.create<WgmmaCommitOp>();
+  } else {
+    sums = upToEnd(columnsToEnd(together, plan), steps, plan.depth, sums, multiplyAll);
+  }
   SmallVector<Value> results(together.begin(), together.end());
   ArrayRef<Value> rest = sums;
   for (tile::DotOp dot : together) {
@@ -191,8 +216,8 @@ void ThreadEmitter::emitWarpgroupDot(tile::DotOp op, const DotPlan &plan) {
     rest = rest.drop_front(count);
   }
   underWay_.append(results);
-  if ((isStaged && !isCarried) || promotes) {
-    settle(); // the threads write there again, or add to the sums
+  if (fromRegisters || (isStaged && !isCarried) || promotes) {
+    settle(); // the threads write there again, be it registers, or add to the sums
     if (!before.empty())
       for (auto [sum, old] : llvm::zip(registers(op), before))
         if (sum)
