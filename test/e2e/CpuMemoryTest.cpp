@@ -457,6 +457,22 @@ TEST(CpuMemory, TabulatedTimesFactor) {
   }
 }
 
+/// A constant factor that would make the table's coefficients infinite is not in them.
+TEST(CpuMemory, TabulatedTimesHugeConstant) {
+  const Kernel huge("huge(x, y)", [](View x, View y) {
+    Index i = grid(x.size(0));
+    Tile t = x.load({i, 0}, {1, 64}).to(f32);
+    y.store({i, 0}, (t * (0.5 * (1 + erf(3 * t))) * 3e38).to(bf16));
+  });
+  Tensor x = Tensor::zeros(bf16, {1, 64}), y = Tensor::zeros(bf16, {1, 64});
+  x.set({0, 1}, -9);
+  x.set({0, 2}, 0.5);
+  launch(huge, {x, y});
+  EXPECT_EQ(y.get({0, 0}), 0);
+  EXPECT_EQ(y.get({0, 1}), 0);
+  EXPECT_NEAR(y.get({0, 2}), 0.5 * std::erfc(-1.5) / 2 * 3e38, 1e36);
+}
+
 /// One NaN anywhere in a row is its largest and its smallest element, and zeros have signs.
 TEST(CpuMemory, ExtremesOfRowsSeeEveryNan) {
   const Kernel extremes("extremes(x, most, least, cols)", [](View x, View most, View least, Param cols) {
