@@ -2,6 +2,7 @@
 # Tests of IR (.mlir, through tenon-opt and FileCheck) and of the command line (.test, shell). Run by ctest as "lit", or
 #     build/venv/bin/lit -sv build/test/lit [--filter <regex>]
 import os
+import subprocess
 
 import lit.formats
 
@@ -18,9 +19,15 @@ config.environment["TENON_CACHE_DIR"] = config.tenon_cache
 config.available_features.update(name for name in ("tenon", "tenon-opt")
                                  if os.access(os.path.join(config.tenon_bin, name), os.X_OK))
 
-# A CUDA driver of the tests' own, which runs nothing.
+# The same ceilings every time, however busy the machine is.
+write_ceilings = os.path.join(config.tenon_bin, "write-ceilings")
+if os.access(write_ceilings, os.X_OK):
+    subprocess.run([write_ceilings], env={"TENON_CACHE_DIR": config.tenon_cache}, check=True)
+
+# A CUDA driver of the tests' own, which runs nothing, and the libraries that come with one.
 config.substitutions.append(("%fakecuda", os.path.join(config.tenon_bin, "..", "lib", "libfakecuda.so")))
 config.substitutions.append(("%fakenvrtc", os.path.join(config.tenon_bin, "..", "lib", "libfakenvrtc.so")))
+config.substitutions.append(("%fakenvml", os.path.join(config.tenon_bin, "..", "lib", "libfakenvml.so")))
 
 # The first CPU phase, tidied for reading: constants at the top, each address computed once. The phase is not verified
 # on its own here, as in the jit; cpu/valid.mlir does that.

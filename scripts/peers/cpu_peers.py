@@ -411,19 +411,20 @@ class FakePeers:
 # ---- The protocol ---------------------------------------------------------------------------------------------------
 
 
-def compile_here(peers, cases, seconds=COMPILE_SECONDS):
+def compile_here(peers, cases, seconds=COMPILE_SECONDS, now=time.monotonic):
     """Each case in a process of its own, as many at once as there are processors: Inductor starts a C++ compiler for
     every one, and waiting for these in turn takes longer than all measurements together. The processes are forks of
     this one, which has imported everything and tried the processor's instructions: that takes longer than compiling,
-    and processes that share a cache do it one after the other."""
+    and processes that share a cache do it one after the other. `now` tells the time: a parameter for tests."""
     peers.get_ready_to_compile()
     errors, running = [""] * len(cases), {}
-    end = time.monotonic() + seconds
+    end = now() + seconds
 
     def reap():
+        late = now() > end
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
-            if time.monotonic() > end:
+            if late:
                 for child in running:
                     os.kill(child, signal.SIGKILL)
             time.sleep(0.02)
@@ -497,6 +498,14 @@ def small_case(kernel, dtype):
             "sets": 2}
 
 
+def late_when_one_has_ended():
+    """The readings of a clock that stands still until a child process has ended, and is late ever after."""
+    yield 0.0
+    os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # whoever asked finds it ended
+    while True:
+        yield 1.0
+
+
 def self_test():
     import io
     case = {"kernel": "softmax", "shape": [1, 2], "dtype": "f32", "variant": "", "sets": 1}
@@ -506,8 +515,10 @@ def self_test():
              json.dumps({"compile": [case, {**case, "variant": "broken"}]})]
     out = io.StringIO()
     serve("fake", 3, iter(lines), out)
-    late = compile_here(FakePeers(1), [{**case, "variant": "slow"}, case, {**case, "variant": "slow"}], seconds=0.2)
-    assert late["compiled"] == 1 and all("not ready after" in said for said in late["failures"]), late
+    slow = {**case, "variant": "slow"}
+    late = compile_here(FakePeers(1), [case, slow, slow], seconds=0.5, now=late_when_one_has_ended().__next__)
+    assert late["compiled"] == 1 and len(late["failures"]) == 2, late
+    assert all("not ready after" in said for said in late["failures"]), late
     said = [json.loads(line) for line in out.getvalue().splitlines()]
     assert said[0]["library"] == "fake" and said[0]["threads"] == 3 and "missing" not in said[0], said[0]
     assert said[1] == {"ready": True, "variant": "torch_eager on 3", "calls": 10}, said[1]

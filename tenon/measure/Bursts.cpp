@@ -2,19 +2,13 @@
 #include "tenon/measure/Bursts.h"
 
 #include <algorithm>
-#include <chrono>
 #include <thread>
 #include <utility>
 
 namespace tenon {
-namespace {
 
-using Clock = std::chrono::steady_clock;
-double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-} // namespace
-
-Bursts::Bursts(std::function<void()> run, double seconds) : run_(std::move(run)), most_(3 * seconds) {
+Bursts::Bursts(std::function<void()> run, double seconds, std::function<Clock::time_point()> now)
+    : run_(std::move(run)), now_(std::move(now)), most_(3 * seconds) {
   constexpr double longCall = 0.1, shortestCall = 1e-7;
   constexpr int leastCalls = 3;
   one_ = time(); // compiled, pages touched
@@ -34,7 +28,7 @@ Bursts::Bursts(std::function<void()> run, double seconds) : run_(std::move(run))
 double Bursts::operator()() {
   if (short_)
     run_(); // threads wake up, and what the other one left in the caches goes
-  auto start = Clock::now();
+  auto start = now_();
   size_t done = 0;
   while (done < calls_ && (done == 0 || secondsSince(start) < most_)) {
     run_();
@@ -46,9 +40,13 @@ double Bursts::operator()() {
 }
 
 double Bursts::time() {
-  auto start = Clock::now();
+  auto start = now_();
   run_();
   return secondsSince(start);
+}
+
+double Bursts::secondsSince(Clock::time_point start) const {
+  return std::chrono::duration<double>(now_() - start).count();
 }
 
 } // namespace tenon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 
@@ -13,7 +14,9 @@ namespace tenon {
 /// take is waking up, with everything cold.
 class Bursts {
 public:
-  Bursts(std::function<void()> run, double seconds);
+  using Clock = std::chrono::steady_clock;
+  /// `now` tells the time: a parameter for tests, as BenchOptions::now is.
+  Bursts(std::function<void()> run, double seconds, std::function<Clock::time_point()> now = Clock::now);
   /// Seconds per call. Where others disturb so much that it takes several times as long, fewer calls do.
   double operator()();
   size_t calls() const { return calls_; }
@@ -21,8 +24,10 @@ public:
 
 private:
   double time();
+  double secondsSince(Clock::time_point start) const;
 
   std::function<void()> run_;
+  std::function<Clock::time_point()> now_;
   double most_, one_ = 0;
   size_t calls_ = 1;
   bool short_ = false;

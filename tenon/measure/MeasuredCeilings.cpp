@@ -233,6 +233,8 @@ model::Ceilings measureCpu(int threads) {
 
 //===--- The file -------------------------------------------------------------------------------------------------===//
 
+int threadsOf(const CeilingOptions &options) { return options.threads ? options.threads : thisMachine().processors; }
+
 std::string cpuIdentity(int threads) {
   const Machine &machine = thisMachine();
   std::string text = machine.cpu + "|" + std::to_string(machine.processors) + "|" + std::to_string(threads) + "|" +
@@ -329,14 +331,20 @@ bool isPlausible(const model::Ceilings &ceilings) {
 }
 
 model::Ceilings cpuCeilings(const CeilingOptions &options) {
-  int threads = options.threads ? options.threads : thisMachine().processors;
+  int threads = threadsOf(options);
   return cached(cpuIdentity(threads), options, [&] { return measureCpu(threads); });
 }
 
 std::optional<model::Ceilings> knownCpuCeilings(const CeilingOptions &options) {
-  std::string identity = cpuIdentity(options.threads ? options.threads : thisMachine().processors);
+  std::string identity = cpuIdentity(threadsOf(options));
   std::filesystem::path file = fileOf(identity, options);
   return file.empty() ? std::nullopt : load(file, identity);
+}
+
+void keepCpuCeilings(const model::Ceilings &ceilings, const CeilingOptions &options) {
+  std::string identity = cpuIdentity(threadsOf(options));
+  if (std::filesystem::path file = fileOf(identity, options); !file.empty())
+    store(file, identity, ceilings);
 }
 
 model::Ceilings gpuCeilings(int device, const CeilingOptions &options) {

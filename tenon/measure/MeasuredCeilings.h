@@ -28,6 +28,8 @@ struct CeilingOptions {
 model::Ceilings cpuCeilings(const CeilingOptions &options = {});
 /// What was measured earlier, if it was: measures nothing.
 std::optional<model::Ceilings> knownCpuCeilings(const CeilingOptions &options = {});
+/// As if these had been measured: for tests, which shall find the same ones every time.
+void keepCpuCeilings(const model::Ceilings &ceilings, const CeilingOptions &options = {});
 
 /// Of a CUDA device: the datasheet where its name is known, otherwise what the driver tells; a copy and multiply-adds
 /// are measured on it. Throws Error where there is no such device.

@@ -35,8 +35,10 @@ std::optional<ProcessorTicks> parseProcStat(const std::string &text) {
   return result;
 }
 
-WeatherWatch::Moment WeatherWatch::now() {
-  Moment moment;
+namespace {
+
+ProcessorMoment momentNow() {
+  ProcessorMoment moment;
   moment.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   std::ifstream file("/proc/stat");
   std::string line;
@@ -58,8 +60,6 @@ WeatherWatch::Moment WeatherWatch::now() {
     }
   return moment;
 }
-
-namespace {
 
 bool isHeldBack(const Weather::Gpu &gpu) {
   return gpu.maxSmMegahertz > 0 && gpu.smMegahertz < 0.95 * gpu.maxSmMegahertz &&
@@ -121,25 +121,29 @@ private:
   std::thread thread_; ///< the last: it uses all the others
 };
 
-WeatherWatch::WeatherWatch(int gpu) : start_(now()) {
+WeatherWatch::WeatherWatch(int gpu) : start_(momentNow()) {
   if (gpu >= 0 && gpuWeather(gpu))
     gpu_ = std::make_unique<GpuWatch>(gpu);
 }
 
 WeatherWatch::~WeatherWatch() = default;
 
-Weather WeatherWatch::read() const {
-  Moment end = now();
+Weather weatherBetween(const ProcessorMoment &start, const ProcessorMoment &end) {
   Weather weather;
-  weather.seconds = end.seconds - start_.seconds;
+  weather.seconds = end.seconds - start.seconds;
   // The kernel counts in ticks of 10 ms: less than a few of them says nothing.
-  if (double total = end.total - start_.total; total > 0.1) {
-    weather.stealShare = std::clamp((end.steal - start_.steal) / total, 0.0, 1.0);
-    double others = (end.busy - start_.busy) - (end.own - start_.own);
+  if (double total = end.total - start.total; total > 0.1) {
+    weather.stealShare = std::clamp((end.steal - start.steal) / total, 0.0, 1.0);
+    double others = (end.busy - start.busy) - (end.own - start.own);
     weather.othersShare = std::clamp((others - 0.02) / total, 0.0, 1.0);
   }
   if (weather.seconds > 0)
-    weather.interruptions = (end.interruptions - start_.interruptions) / weather.seconds;
+    weather.interruptions = (end.interruptions - start.interruptions) / weather.seconds;
+  return weather;
+}
+
+Weather WeatherWatch::read() const {
+  Weather weather = weatherBetween(start_, momentNow());
   if (gpu_)
     gpu_->addTo(weather);
   return weather;

@@ -33,6 +33,15 @@ struct Weather {
 };
 nlohmann::ordered_json toJson(const Weather &weather);
 
+/// The processors at a moment, in seconds since some beginning.
+struct ProcessorMoment {
+  double seconds = 0; ///< of the clock
+  double total = 0, busy = 0, steal = 0, own = 0; ///< of all processors together; `own`: this process's
+  double interruptions = 0; ///< of this process
+};
+/// What went on between the two.
+Weather weatherBetween(const ProcessorMoment &start, const ProcessorMoment &end);
+
 /// Watches from its construction on.
 class WeatherWatch {
 public:
@@ -42,12 +51,7 @@ public:
   Weather read() const;
 
 private:
-  struct Moment {
-    double seconds = 0, total = 0, busy = 0, steal = 0, own = 0; ///< of processor time, in seconds, but for the first
-    double interruptions = 0;
-  };
-  static Moment now();
-  Moment start_;
+  ProcessorMoment start_;
   class GpuWatch;
   std::unique_ptr<GpuWatch> gpu_; ///< none: nobody asked, or there is nothing to ask
 };

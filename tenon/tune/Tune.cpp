@@ -25,8 +25,6 @@ namespace {
 using tuning::Measurer;
 using Clock = std::chrono::steady_clock;
 
-double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 std::string plural(size_t count, const char *noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
@@ -187,6 +185,10 @@ private:
     }
   }
 
+  double secondsSince(Clock::time_point start) const {
+    return std::chrono::duration<double>(options_.now() - start).count();
+  }
+
   bool mustStop() {
     if (report_.stopped)
       return true;
@@ -237,7 +239,7 @@ private:
 
   void measure(Measurer &measurer, tuning::Strategy &search, size_t candidate) {
     tell(configurations_[candidate].str());
-    auto start = Clock::now();
+    auto start = options_.now();
     Outcome outcome = measurer.measure(configurations_[candidate]);
     if (outcome.measured() && firstSeconds_ == 0)
       firstSeconds_ = secondsSince(start);
@@ -358,7 +360,7 @@ private:
   const Arguments &arguments_;
   const TuneOptions &options_;
   TuneKey key_;
-  Clock::time_point start_ = Clock::now();
+  Clock::time_point start_ = options_.now();
   std::vector<Configuration> configurations_; ///< that can be used
   std::vector<Prediction> predictions_;       ///< of each
   std::vector<tuning::Candidate> candidates_;   ///< of each

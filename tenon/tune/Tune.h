@@ -7,6 +7,7 @@
 #include "tenon/tune/Space.h"
 #include "tenon/verify/Verify.h"
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -69,6 +70,8 @@ struct TuneOptions {
 
   std::function<void(const TuneProgress &)> progress;
   std::function<bool()> stop; ///< asked between candidates; what was found is kept
+  /// What tells how much of the budget is spent: a parameter for tests, as BenchOptions::now is.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 struct TuneReport {

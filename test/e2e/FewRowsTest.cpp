@@ -39,7 +39,7 @@ const Kernel ofVector("of_vector(a, b, c, bn=64, bk=64)", [](View a, View b, Vie
 
 /// By the CPU, whose products are summed in f32 as well: of bf16 numbers of few bits, exactly.
 void expectAsOnCpu(const Kernel &kernel, Arguments arguments, size_t output, LaunchOptions options) {
-  launch(kernel, arguments, {.params = options.params});
+  launch(kernel, arguments, {options.params});
   std::vector<double> wanted = valuesOf(arguments[output].tensor());
   arguments[output].tensor().fillBytes(0xff);
   launch(kernel, arguments, options);

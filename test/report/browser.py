@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import time
 
+PATIENCE = 300  # seconds for an answer, however busy the machine is
+
 
 def find_chromium():
     for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
@@ -62,7 +64,7 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.to, json.dumps(message).encode() + b"\0")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while True:
             answer = self.read(deadline)
             if answer.get("id") == self.number:
@@ -102,7 +104,7 @@ class Browser:
     def open(self, url):
         self.events.clear()
         self.call("Page.navigate", url=url)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while "Page.loadEventFired" not in self.events:
             self.read(deadline)
 

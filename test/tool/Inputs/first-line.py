@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""first-line.py PREFIX COMMAND...: runs a command into a pipe; fails unless a line with the prefix arrives while the
-command still has something to say."""
+"""first-line.py PREFIX COMMAND...: runs a command; fails unless it writes a line with the prefix by itself, and has
+something to say afterwards. The command writes into a socket that keeps what it writes at a time apart, so that the
+answer does not depend on who runs when."""
+import socket
 import subprocess
 import sys
-import time
 
-process = subprocess.Popen(sys.argv[2:], stdout=subprocess.PIPE, text=True)
-arrival = None
-for line in process.stdout:
-    if arrival is None and line.startswith(sys.argv[1]):
-        arrival = time.monotonic()
-end = time.monotonic()
-if process.wait() != 0 or arrival is None:
-    sys.exit(f"status {process.returncode}, line {'seen' if arrival else 'not seen'}")
-if end - arrival < 0.05:
-    sys.exit(f"the line came {1000 * (end - arrival):.1f} ms before the end")
+reading, writing = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+process = subprocess.Popen(sys.argv[2:], stdout=writing)
+writing.close()
+packets = []
+while packet := reading.recv(1 << 20):
+    packets.append(packet.decode())
+if process.wait() != 0:
+    sys.exit(f"status {process.returncode}")
+found = [number for number, packet in enumerate(packets) if packet.startswith(sys.argv[1])]
+if not found:
+    sys.exit(f"no such line among {packets}")
+if packets[found[0]].count("\n") != 1 or found[0] + 1 == len(packets):
+    sys.exit(f"the line came with others: {packets[found[0]:]}")

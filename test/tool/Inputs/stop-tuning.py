@@ -24,6 +24,8 @@ def measured():
 
 while process.poll() is None and measured() < 1:
     time.sleep(0.02)
+if process.poll() is not None:
+    sys.exit(f"it ended by itself: status {process.returncode}, output {process.stdout.read()}")
 process.send_signal(getattr(signal, "SIG" + name))
 output = process.communicate()[0]
 print(output)

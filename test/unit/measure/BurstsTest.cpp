@@ -4,60 +4,59 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <thread>
 
 using namespace tenon;
+using namespace std::chrono_literals;
 
 namespace {
 
-void spin(std::chrono::microseconds length) {
-  auto until = std::chrono::steady_clock::now() + length;
-  while (std::chrono::steady_clock::now() < until) {
+/// A clock on which a call takes as long as it is told to, whatever else the machine does.
+class BurstsTest : public testing::Test {
+protected:
+  /// Bursts of `seconds`; `length` tells how long the n-th call takes, from 1.
+  template <class Length> Bursts bursts(double seconds, Length length) {
+    return Bursts([this, length] { time_ += length(++calls_); }, seconds, [this] { return time_; });
   }
-}
 
-TEST(Bursts, AsManyCallsAsFill) {
-  int calls = 0;
-  Bursts bursts(
-      [&] {
-        ++calls;
-        spin(std::chrono::microseconds(100));
-      },
-      0.01);
-  EXPECT_LE(bursts.calls(), 100u);
-  EXPECT_GE(bursts.calls(), 10u); // whoever else is at work
-  EXPECT_NEAR(bursts.seconds(), 0.01, 0.001);
-  calls = 0;
-  EXPECT_GE(bursts(), 100e-6);
-  EXPECT_LE(calls, static_cast<int>(bursts.calls()) + 1);
+  Bursts::Clock::time_point time_;
+  int calls_ = 0;
+};
+
+TEST_F(BurstsTest, AsManyCallsAsFill) {
+  Bursts burst = bursts(0.01, [](int) { return 100us; });
+  EXPECT_EQ(burst.calls(), 100u);
+  EXPECT_DOUBLE_EQ(burst.seconds(), 0.01);
+  calls_ = 0;
+  EXPECT_DOUBLE_EQ(burst(), 100e-6);
+  EXPECT_EQ(calls_, 101); // one of them to wake up
 }
 
 // A call that was held up once is not what all are like.
-TEST(Bursts, OneSlowCallDoesNotShortenThem) {
+TEST_F(BurstsTest, OneSlowCallDoesNotShortenThem) {
   for (int slow : {1, 2, 3}) {
-    int call = 0;
-    Bursts bursts(
-        [&] {
-          if (++call == slow)
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        },
-        0.01);
-    EXPECT_GT(bursts.calls(), 100u) << "call " << slow;
+    calls_ = 0;
+    Bursts burst = bursts(0.01, [slow](int call) { return call == slow ? 20ms : 1ms; });
+    EXPECT_EQ(burst.calls(), 10u) << "call " << slow;
   }
 }
 
-TEST(Bursts, LongCallsAreMadeOnce) {
-  int calls = 0;
-  Bursts bursts(
-      [&] {
-        ++calls;
-        std::this_thread::sleep_for(std::chrono::milliseconds(120));
-      },
-      0.01);
-  EXPECT_EQ(calls, 1);
-  EXPECT_EQ(bursts.calls(), 1u);
-  bursts();
-  EXPECT_EQ(calls, 2);
+// Where calls take ten times as long as those before them did, three times the length of a burst is enough.
+TEST_F(BurstsTest, DisturbedBurstsAreCutShort) {
+  bool isDisturbed = false;
+  Bursts burst = bursts(0.01, [&](int) { return isDisturbed ? 11ms : 1ms; });
+  ASSERT_EQ(burst.calls(), 10u);
+  isDisturbed = true;
+  calls_ = 0;
+  EXPECT_DOUBLE_EQ(burst(), 11e-3);
+  EXPECT_EQ(calls_, 4); // one of them to wake up
+}
+
+TEST_F(BurstsTest, LongCallsAreMadeOnce) {
+  Bursts burst = bursts(0.01, [](int) { return 120ms; });
+  EXPECT_EQ(calls_, 1);
+  EXPECT_EQ(burst.calls(), 1u);
+  burst();
+  EXPECT_EQ(calls_, 2);
 }
 
 } // namespace

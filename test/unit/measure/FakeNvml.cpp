@@ -8,6 +8,9 @@ extern "C" {
 static std::atomic<unsigned> clockNow = 1500; // the test sets it while another thread looks
 /// 1980 MHz: nothing holds it back.
 void fakenvmlSetClock(unsigned megahertz) { clockNow = megahertz; }
+static std::atomic<unsigned> looks = 0;
+/// How often everything was asked for, counted at the last question.
+unsigned fakenvmlLooks() { return looks; }
 int nvmlInit_v2() { return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
   static int gpu;
@@ -21,6 +24,6 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void *, unsigned long long *reason
 }
 int nvmlDeviceGetPowerUsage(void *, unsigned *milliwatts) { return *milliwatts = 699000, 0; }
 int nvmlDeviceGetEnforcedPowerLimit(void *, unsigned *milliwatts) { return *milliwatts = 700000, 0; }
-int nvmlDeviceGetTemperature(void *, int, unsigned *celsius) { return *celsius = 71, 0; }
+int nvmlDeviceGetTemperature(void *, int, unsigned *celsius) { return *celsius = 71, ++looks, 0; }
 }
 #pragma GCC visibility pop

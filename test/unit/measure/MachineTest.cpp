@@ -72,7 +72,6 @@ TEST(Machine, IsaExtrasAreSpelledAsTheCompilerDoes) {
 TEST(Machine, Memory) {
   EXPECT_GE(thisMachine().memoryBytes, uint64_t(64) << 20); // kilobytes taken for bytes would be less
   EXPECT_LE(thisMachine().availableBytes, thisMachine().memoryBytes);
-  EXPECT_GT(thisMachine().availableBytes, 0u);
 }
 
 TEST(Machine, GpuOrAReason) {

@@ -43,12 +43,12 @@ TEST_F(MeasuredCeilings, MeasuredOnceAndKept) {
   EXPECT_EQ(first.memory().name, "memory");
   EXPECT_TRUE(first.measured);
   for (const auto &level : first.levels) {
-    EXPECT_GT(level.readBytesPerSecond, 1e8) << level.name;
-    EXPECT_GT(level.copyBytesPerSecond, 1e8) << level.name;
+    EXPECT_GT(level.readBytesPerSecond, 0) << level.name;
+    EXPECT_GT(level.copyBytesPerSecond, 0) << level.name;
   }
   EXPECT_GE(first.memory().readBytesPerSecond, first.memory().copyBytesPerSecond);
-  EXPECT_GT(first.vectorRate(model::Precision::f32), 1e8);
-  EXPECT_GT(first.special, 1e6);
+  EXPECT_GT(first.vectorRate(model::Precision::f32), 0);
+  EXPECT_GT(first.special, 0);
   EXPECT_GT(first.launchSeconds, 0);
   ASSERT_EQ(files().size(), 1u); // and nothing left aside
 
@@ -68,6 +68,17 @@ TEST_F(MeasuredCeilings, MeasuredOnceAndKept) {
   EXPECT_NE(cpuCeilings(options).special, 12345);
   std::ifstream(file) >> json;
   EXPECT_TRUE(ceilingsFromJson(json["ceilings"]));
+}
+
+TEST_F(MeasuredCeilings, WhatIsKeptIsKnown) {
+  model::Ceilings ceilings;
+  ceilings.levels = {{"memory", 0, 12e9, 10e9}};
+  ceilings.special = 12345;
+  keepCpuCeilings(ceilings, options);
+  ASSERT_TRUE(knownCpuCeilings(options));
+  EXPECT_DOUBLE_EQ(cpuCeilings(options).special, 12345);
+  options.threads = 2;
+  EXPECT_FALSE(knownCpuCeilings(options));
 }
 
 TEST_F(MeasuredCeilings, ABusyMachineIsNoticed) {

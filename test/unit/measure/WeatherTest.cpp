@@ -41,6 +41,28 @@ TEST(Weather, ComplainsOfWhatSpoilsFigures) {
   EXPECT_EQ(weather.complaint(), "the GPU ran at 1000 of 1980 MHz because of its temperature");
 }
 
+/// Of what two processors did in ten seconds.
+TEST(Weather, WhatOthersTookIsTold) {
+  ProcessorMoment start{100, 5000, 400, 30, 20, 7}, end = start;
+  end.seconds += 10;
+  end.total += 20;
+  end.busy += 10; // one of the processors, by this process
+  end.own += 10;
+  Weather calm = weatherBetween(start, end);
+  EXPECT_DOUBLE_EQ(calm.seconds, 10);
+  EXPECT_EQ(calm.complaint(), "");
+  end.busy += 5; // and half of the other by somebody else
+  end.interruptions += 50;
+  Weather busy = weatherBetween(start, end);
+  EXPECT_NEAR(busy.othersShare, 0.25, 0.002);
+  EXPECT_DOUBLE_EQ(busy.interruptions, 5);
+  EXPECT_EQ(busy.complaint(), "other programs took 25% of the processors' time");
+  end.steal += 1;
+  EXPECT_EQ(weatherBetween(start, end).complaint(), "other machines on the host took 5% of the processors' time; " +
+                                                        busy.complaint());
+  EXPECT_EQ(weatherBetween(start, start).complaint(), "");
+}
+
 TEST(Weather, WatchesWithoutFail) {
   WeatherWatch watch;
   Weather weather = watch.read();
@@ -49,6 +71,12 @@ TEST(Weather, WatchesWithoutFail) {
   EXPECT_LE(weather.othersShare, 1);
   EXPECT_FALSE(weather.gpu);
   EXPECT_TRUE(toJson(weather).contains("complaint"));
+}
+
+/// Without what the machine's processors did meanwhile.
+Weather ofTheGpu(Weather weather) {
+  weather.stealShare = weather.othersShare = 0;
+  return weather;
 }
 
 TEST(Weather, AsksTheGpu) {
@@ -61,7 +89,7 @@ TEST(Weather, AsksTheGpu) {
   EXPECT_TRUE(gpu->powerCapped);
   EXPECT_FALSE(gpu->tooHot);
   EXPECT_FALSE(gpuWeather(1));
-  Weather weather = WeatherWatch(0).read();
+  Weather weather = ofTheGpu(WeatherWatch(0).read());
   EXPECT_EQ(weather.complaint(), "the GPU ran at 1500 of 1980 MHz because of its power limit");
   EXPECT_EQ(toJson(weather)["gpu"]["power_capped"], true);
 }
@@ -73,18 +101,24 @@ TEST(Weather, WhatHeldTheGpuBackMeanwhileIsKept) {
   void *library = ::dlopen(TENON_FAKE_NVML, RTLD_NOW | RTLD_NOLOAD);
   ASSERT_TRUE(library);
   auto *setClock = reinterpret_cast<void (*)(unsigned)>(::dlsym(library, "fakenvmlSetClock"));
+  auto *looks = reinterpret_cast<unsigned (*)()>(::dlsym(library, "fakenvmlLooks"));
   setClock(1980);
   WeatherWatch watch(0);
-  EXPECT_EQ(watch.read().complaint(), "");
+  EXPECT_EQ(ofTheGpu(watch.read()).complaint(), "");
   setClock(1200);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1300)); // nobody reads: it looks by itself
+  // Nobody reads: it looks by itself. The first look that ends now may have begun before the clock was set.
+  unsigned before = looks();
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+  while (looks() < before + 2 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_GE(looks(), before + 2);
   setClock(1980);
-  Weather weather = watch.read();
+  Weather weather = ofTheGpu(watch.read());
   EXPECT_EQ(weather.gpu->smMegahertz, 1200);
   EXPECT_GT(weather.heldBackShare, 0);
   EXPECT_LT(weather.heldBackShare, 1);
-  EXPECT_NE(weather.complaint().find("the GPU ran at 1200 of 1980 MHz because of its power limit, held back "),
-            std::string::npos)
+  EXPECT_TRUE(weather.complaint().starts_with(
+      "the GPU ran at 1200 of 1980 MHz because of its power limit, held back "))
       << weather.complaint();
   EXPECT_EQ(toJson(weather)["gpu"]["held_back_share"], weather.heldBackShare);
   setClock(1500);

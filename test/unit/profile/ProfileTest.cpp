@@ -89,10 +89,9 @@ TEST_F(ProfileTest, CompilationsAndWhy) {
   EXPECT_TRUE(traced && optimized);
   ProfileSummary summary = summarize(data);
   EXPECT_EQ(summary.compilations, 3u);
-  ASSERT_TRUE(findingOf(summary, "compiling"));
-  EXPECT_NE(findingOf(summary, "compiling")->text.find("compiling takes"), std::string::npos);
-  for (const ProfileSummary::Kernel &row : summary.kernels)
-    EXPECT_LT(row.host, summary.compiling) << "compiling is not the launches' overhead";
+  ASSERT_EQ(summary.kernels.size(), 1u);
+  const ProfileSummary::Kernel &row = summary.kernels[0];
+  EXPECT_LE(row.host + summary.compiling, row.total + 1e-9) << "compiling is not the launches' overhead";
 }
 
 TEST_F(ProfileTest, ALaunchThatFailsIsNoRun) {
@@ -339,7 +338,9 @@ TEST_F(ProfileTest, DeviceRecordsBelongToTheirLaunches) {
   EXPECT_TRUE(runs[0]->onDevice);
   EXPECT_EQ(runs[0]->thread, 7u);
   EXPECT_EQ(runs[0]->end - runs[0]->begin, 2000);
-  EXPECT_LT(std::abs(runs[0]->begin - launches[0]->end), 1000000000) << "the clocks are one";
+  constexpr int64_t second = 1'000'000'000;
+  EXPECT_GT(runs[0]->begin, launches[0]->begin - second) << "the clocks are one";
+  EXPECT_LT(runs[0]->begin, data.nanoseconds + second);
   ProfileSummary summary = summarize(data);
   ASSERT_EQ(summary.places.size(), 1u);
   EXPECT_EQ(summary.places[0].name, "cuda:0");

@@ -160,6 +160,19 @@ TEST(Summary, CompiledOften) {
   EXPECT_TRUE(found);
 }
 
+TEST(Summary, CompilingIsNotTheLaunchesOverhead) {
+  Made made;
+  made.add(Kind::launch, "new", 0, 100).launch = 1;
+  made.add(Kind::compile, "new", 5, 85);
+  made.add(Kind::run, "new", 88, 98).launch = 1;
+  ProfileSummary summary = made.summary();
+  ASSERT_EQ(summary.kernels.size(), 1u);
+  EXPECT_NEAR(summary.kernels[0].host, 10e-6, 1e-12);
+  EXPECT_NEAR(summary.compiling, 80e-6, 1e-12);
+  std::string text = textOf(summary, "compiling");
+  EXPECT_NE(text.find("compiling takes 80% of the time (80.0 us, 1 specialisation)"), std::string::npos) << text;
+}
+
 TEST(Summary, SelfTimeOfStacks) {
   Made made;
   made.add(Kind::range, "outer", 0, 100);

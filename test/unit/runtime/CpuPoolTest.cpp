@@ -8,16 +8,19 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 using namespace tenon;
 
@@ -191,7 +194,10 @@ TEST(CpuPool, NotesStayWithTheirThreadForOneRun) {
         ASSERT_EQ(hit.load(), 1) << threads << " threads, count " << count;
       EXPECT_GE(begun, 1);
       EXPECT_LE(begun, threads);
-      EXPECT_LE(elsewhere, 12 * threads) << "a thread helps with half of what is left to another";
+      // A thread helps with half of what is left to another: 500 items can be halved ten times. Among more than two,
+      // one that is held up between taking its half and having it is helped afresh, and there is no such limit.
+      if (threads <= 2)
+        EXPECT_LE(elsewhere, 10);
       run(pool, count, 128, [](int64_t, int64_t, void *scratch) { std::memset(scratch, 0x7f, 128); });
     }
   }
@@ -325,15 +331,33 @@ TEST(CpuPool, SeveralCallersAtOnce) {
 #ifndef TENON_SIGNALS_ARE_LATE
 std::atomic<bool> isHeld = false, mayGoOn = false;
 
+/// Whether the thread of this process comes to wait for something; it has minutes for that.
+bool fallsAsleep(pid_t thread) {
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+  while (std::chrono::steady_clock::now() < deadline) {
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    // "4711 (name) S ...", where the name may be anything.
+    if (size_t name = text.rfind(") "); name != std::string::npos && text[name + 2] == 'S')
+      return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
 // A thread that does not come (on a busy machine it may take milliseconds) is not waited for.
 TEST(CpuPool, NobodyWaitsForAThreadThatHasNotBegun) {
   isHeld = mayGoOn = false;
   CpuPool pool(2);
   std::atomic<int> arrived = 0;
   pthread_t other = pthread_self();
+  pid_t otherNumber = 0;
   run(pool, 2, 0, [&, caller = pthread_self()](int64_t, int64_t, void *) {
-    if (!pthread_equal(pthread_self(), caller))
+    if (!pthread_equal(pthread_self(), caller)) {
       other = pthread_self();
+      otherNumber = ::gettid();
+    }
     arrived.fetch_add(1);
     while (arrived.load() < 2)
       std::this_thread::yield();
@@ -346,12 +370,12 @@ TEST(CpuPool, NobodyWaitsForAThreadThatHasNotBegun) {
     }
   };
   ASSERT_EQ(sigaction(SIGUSR1, &hold, &before), 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200)); // it sleeps, and holds no lock
+  ASSERT_TRUE(fallsAsleep(otherNumber)); // so that it holds no lock
   ASSERT_EQ(pthread_kill(other, SIGUSR1), 0);
   while (!isHeld)
     std::this_thread::yield();
   for (int round = 0; round < 100; ++round) {
-    int64_t items = 0; // all of them are the caller's
+    std::atomic<int64_t> items = 0;
     run(pool, 50, 64, [&](int64_t begin, int64_t end, void *) { items += end - begin; });
     EXPECT_EQ(items, 50);
   }

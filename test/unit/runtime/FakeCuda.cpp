@@ -107,7 +107,8 @@ Result cuDeviceGet(int *device, int ordinal) {
   return ordinal >= 0 && ordinal < d.deviceCount ? ok : invalidDevice;
 }
 Result cuDeviceGetName(char *name, int length, int) {
-  std::strncpy(name, "Fake H200", static_cast<size_t>(length));
+  const char *chosen = std::getenv("FAKE_CUDA_NAME");
+  std::strncpy(name, chosen ? chosen : "Fake H200", static_cast<size_t>(length));
   return ok;
 }
 /// As the driver's: CUDA_VISIBLE_DEVICES renumbers devices, and each stays what it is.

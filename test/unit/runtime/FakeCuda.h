@@ -9,7 +9,8 @@
 /// A CUDA driver over host memory, for tests on machines without a GPU: the library has the driver's entry points, and
 /// these functions to set it up and to look at what was asked of it. "Kernels" are known by name: tenon_strided (the
 /// runtime's own), add_one(u32 *data, count), report(u64 *to, value); others do nothing. Every call needs a current
-/// context, as with the real one. It is a driver of CUDA 13.0, or of the version in FAKE_CUDA_VERSION (12020 for 12.2).
+/// context, as with the real one. It is a driver of CUDA 13.0, or of the version in FAKE_CUDA_VERSION (12020 for 12.2),
+/// with devices called "Fake H200", or as FAKE_CUDA_NAME says.
 #pragma GCC visibility push(default)
 namespace fake {
 
