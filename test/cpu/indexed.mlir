@@ -28,6 +28,34 @@ func.func @gather(%x: !tile.view<1, f32>, %i: !tile.view<1, i32> {tile.unit_stri
 // CHECK: scf.for %{{.*}} = %c0 to %c64 step %c1 {
 // CHECK: %[[OK:.*]] = arith.cmpi ult, %{{.*}} : i64
 // CHECK: scf.if %[[OK]]
+// CHECK: llvm.atomicrmw max %{{.*}}, %{{.*}} seq_cst : !llvm.ptr, i32
+func.func @atomic_maximum_of_integers(%x: !tile.view<1, i32>) attributes {tile.no_overlap} {
+  %one = arith.constant dense<1> : tensor<64xi32>
+  %indices = tile.iota 0 : tensor<64xi32>
+  %old = tile.atomic_rmw max %one, %x[%indices : tensor<64xi32>] : tensor<64xi32>, !tile.view<1, i32>
+  return
+}
+
+// -----
+
+// 64 elements that are added to at most 32 places are added up in scratch; what is there is added to the places, where it
+// is not nothing.
+// CHECK-LABEL: func.func private @instance
+// CHECK: %[[FEW:.*]] = arith.cmpi sle, %[[PLACES:.*]], %c32 : index
+// CHECK: scf.if %[[FEW]] {
+// CHECK: scf.for %{{.*}} = %c0 to %[[PLACES]] step %c1 {
+// CHECK: llvm.store %c0_i32
+// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c1 {
+// CHECK-NOT: llvm.atomicrmw
+// CHECK: arith.addi
+// CHECK: llvm.store
+// CHECK: scf.for
+// CHECK: %[[TALLY:.*]] = llvm.load
+// CHECK: %[[ANY:.*]] = arith.cmpi ne, %[[TALLY]], %c0_i32 : i32
+// CHECK: scf.if %[[ANY]]
+// CHECK: llvm.atomicrmw add %{{.*}}, %[[TALLY]] seq_cst : !llvm.ptr, i32
+// CHECK: } else {
+// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c1 {
 // CHECK: llvm.atomicrmw add %{{.*}}, %{{.*}} seq_cst : !llvm.ptr, i32
 func.func @atomic_add(%x: !tile.view<1, i32>) attributes {tile.no_overlap} {
   %one = arith.constant dense<1> : tensor<64xi32>

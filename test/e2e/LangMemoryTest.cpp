@@ -99,6 +99,49 @@ TEST_P(MemoryAccess, HistogramIsExact) {
   }
 }
 
+// Few places are added up apart first: just as many as that is done for and one more, two dimensions, places apart from
+// each other in memory and places outside.
+TEST_P(MemoryAccess, AdditionsToFewPlaces) {
+  Kernel kernel("few(i, j, x, sums)", [](View i, View j, View x, View sums) {
+    Index part = grid(cdiv(x.size(0), 128));
+    auto load = [&](View view) { return view.load({part * 128}, {128}); };
+    sums.atomic_add({load(i), load(j)}, load(x), load(x) != 3);
+  });
+  for (DType type : {i32, u64, f32, f64})
+    for (auto [rows, columns] : {std::array<int64_t, 2>{1, 1}, {4, 16}, {5, 13}, {1, 64}, {0, 4}}) {
+      Tensor i = Tensor::empty(i32, {300}), j = Tensor::empty(i64, {300}), x = Tensor::empty(type, {300});
+      i.fillRandom(1, -1, static_cast<double>(rows));
+      j.fillRandom(2, -1, static_cast<double>(columns));
+      for (int64_t k = 0; k < 300; ++k)
+        x.set({k}, static_cast<double>(k * 7 % 6));
+      for (bool isApart : {false, true}) {
+        Tensor memory = Tensor::zeros(type, {rows, 3 * columns});
+        Tensor sums = Tensor::borrow(memory.data(), memory.bufferBytes(), type, {rows, columns},
+                                     isApart ? IndexList{3 * columns, 3} : IndexList{columns, 1});
+        run(kernel, {i, j, x, sums});
+        std::vector<double> expected(rows * columns);
+        for (int64_t k = 0; k < 300; ++k)
+          if (int64_t r = i.getInt({k}), c = j.getInt({k});
+              r >= 0 && r < rows && c >= 0 && c < columns && x.get({k}) != 3)
+            expected[r * columns + c] += x.get({k});
+        EXPECT_EQ(valuesOf(sums), expected) << nameOf(type) << " " << rows << " x " << columns;
+      }
+    }
+}
+
+// A place that nothing is added to, or -0 alone, keeps its sign.
+TEST_P(MemoryAccess, AdditionsOfNegativeZero) {
+  Kernel kernel("zeros(i, sums)", [](View i, View sums) {
+    sums.atomic_add({i.load({0}, {16})}, full(f32, {16}, -0.0));
+    sums.atomic_add({i.load({0}, {16}) + 1}, zeros(f32, {16}));
+  });
+  Tensor i = Tensor::zeros(i32, {16}), sums = vectorOf(f32, {-0.0, -0.0, -0.0});
+  run(kernel, {i, sums});
+  EXPECT_TRUE(std::signbit(sums.get({0})));
+  EXPECT_FALSE(std::signbit(sums.get({1})));
+  EXPECT_TRUE(std::signbit(sums.get({2})));
+}
+
 TEST_P(MemoryAccess, AtomicKinds) {
   Kernel kernel("kinds(x, total, largest, smallest)", [](View x, View total, View largest, View smallest) {
     Index i = grid(x.size(0));

@@ -262,6 +262,9 @@ LogicalResult LoopEmitter::emitOp(Operation &op) {
       })
       .template Case<tile::AtomicRMWOp, tile::AtomicCASOp>([&](auto atomic) {
         flush();
+        if constexpr (std::is_same_v<decltype(atomic), tile::AtomicRMWOp>)
+          if (emitTallied(atomic))
+            return success();
         Value result = atomic.getOld();
         if (!result.use_empty())
           buffers_[result] = bufferFor(result);

@@ -46,6 +46,7 @@ struct NestRoot {
   mlir::Value value;             ///< the tile written to `buffer`
   Buffer buffer;
   bool stays = false; ///< other instances read the result too (DotKept.cpp)
+  const ViewParts *tally = nullptr; ///< of an atomic addition: where this thread adds up by itself (Tallies.cpp)
 };
 
 /// Roots that share one loop nest.
@@ -120,6 +121,8 @@ private:
   void emitPrint(tile::PrintOp op);
   void emitConcat(tile::ConcatOp op);
   void emitDot(tile::DotOp op);
+  bool emitTallied(tile::AtomicRMWOp op); // Tallies.cpp
+  void pourTally(const ViewParts &tally, const ViewParts &view, llvm::SmallVector<mlir::Value> place);
   tile::LoadOp keptLoadOf(tile::ReduceOp op); // DotKept.cpp
   void emitKept(tile::ReduceOp op, tile::LoadOp load);
   void bindArguments();

@@ -403,6 +403,8 @@ SmallVector<Value> Nest::body(const Coords &coords) {
         .Case<tile::StoreOp>([&](auto op) { storeWindow(op, coords); })
         .Case<tile::ScatterOp>([&](auto op) { scatter(op, coords, compute(op.getValue(), coords)); })
         .Case<tile::AtomicRMWOp, tile::AtomicCASOp>([&](Operation *op) {
+          if (root.tally)
+            return addTo(*root.tally, llvm::cast<tile::AtomicRMWOp>(op), coords);
           atomic(op, coords, op->getResult(0).use_empty() ? nullptr : e_.buffer(op->getResult(0)));
         })
         .Case<tile::AssertOp>([&](auto op) { check(op, coords); })

@@ -101,6 +101,7 @@ private:
   mlir::Value gather(tile::GatherOp op, const Coords &coords);
   void scatter(tile::ScatterOp op, const Coords &coords, mlir::Value value);
   void atomic(mlir::Operation *op, const Coords &coords, const Buffer *result);
+  void addTo(const ViewParts &tally, tile::AtomicRMWOp op, const Coords &coords); // Tallies.cpp
   void check(tile::AssertOp op, const Coords &coords);
   struct Address {
     mlir::Value pointer;   ///< of the first lane, or of all of them
