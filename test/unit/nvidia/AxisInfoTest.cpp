@@ -61,6 +61,8 @@ TEST(AxisInfo, Leaves) {
   EXPECT_EQ(axesOf("%r = tile.iota 0 : tensor<1x8xi32>"), "1/most/most, 1/most/most"); // zeros
   EXPECT_EQ(axesOf("%r = tile.splat %n64 : i64 -> tensor<4x8xi64>"), "1/most/4, 1/most/4");
   EXPECT_EQ(axesOf("%r = tile.splat %columns64 : i64 -> tensor<8xi64>"), "1/most/16");
+  EXPECT_EQ(axesOf("%c = arith.constant -9223372036854775808 : i64\n%r = tile.splat %c : i64 -> tensor<8xi64>"),
+            "1/most/most"); // the least integer, which has no negation
   EXPECT_EQ(axesOf("%r = arith.constant dense<24> : tensor<8xi32>"), "1/most/8");
   EXPECT_EQ(axesOf("%r = arith.constant dense<0> : tensor<8xi32>"), "1/most/most");
   EXPECT_EQ(axesOf("%r = arith.constant dense<[1, 2]> : tensor<2xi32>"), "1/1/1");

@@ -14,7 +14,11 @@ using namespace mlir;
 namespace tenon::nvidia {
 namespace {
 
-int64_t powerOfTwoIn(int64_t value) { return value == 0 ? Divisibility::most : std::min(value & -value, Divisibility::most); }
+int64_t powerOfTwoIn(int64_t value) {
+  auto bits = static_cast<uint64_t>(value); // the least integer has no negation
+  return value == 0 ? Divisibility::most
+                    : static_cast<int64_t>(std::min<uint64_t>(bits & -bits, Divisibility::most));
+}
 
 DenseI64ArrayAttr factsOf(Value argument) {
   auto block = llvm::dyn_cast<BlockArgument>(argument);
