@@ -164,3 +164,59 @@ func.func @rest_of_a_row(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y
   tile.store %s, %y[%c0] : tensor<1xf32>, !tile.view<1, f32>
   return
 }
+
+// -----
+
+// Two sums that share what they are computed from share a loop, whatever stands between them: here a store.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for {{.*}} -> (vector<32xf32>, vector<32xf32>)
+// CHECK-COUNT-1: math.rsqrt
+// CHECK-NOT: math.rsqrt
+// CHECK: scf.yield %{{.*}}, %{{.*}} : vector<32xf32>, vector<32xf32>
+func.func @siblings(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32>)
+    attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<4x64xf32>
+  %e = math.rsqrt %t : tensor<4x64xf32>
+  %first = tile.reduce %e dim 1 : (tensor<4x64xf32>) -> tensor<4x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %first, %y[%c0, %c0] : tensor<4x1xf32>, !tile.view<2, f32>
+  %product = arith.mulf %t, %e : tensor<4x64xf32>
+  %second = tile.reduce %product dim 1 : (tensor<4x64xf32>) -> tensor<4x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %second, %y[%c0, %c1] : tensor<4x1xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// One that needs the result of the other cannot.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: -> (vector<32xf32>, vector<32xf32>)
+func.func @dependent(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32>)
+    attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<4x64xf32>
+  %first = tile.reduce %t dim 1 : (tensor<4x64xf32>) -> tensor<4x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %first, %y[%c0, %c0] : tensor<4x1xf32>, !tile.view<2, f32>
+  %wide = tile.broadcast %first : tensor<4x1xf32> -> tensor<4x64xf32>
+  %product = arith.mulf %t, %wide : tensor<4x64xf32>
+  %second = tile.reduce %product dim 1 : (tensor<4x64xf32>) -> tensor<4x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  tile.store %second, %y[%c0, %c0] : tensor<4x1xf32>, !tile.view<2, f32>
+  return
+}
