@@ -20,15 +20,17 @@ Operations sourcesOf(Operation *op, Operation *first) {
   while (!work.empty())
     for (Value operand : work.pop_back_val()->getOperands())
       if (Operation *source = operand.getDefiningOp();
-          source && source->getBlock() == op->getBlock() && (!first || first->isBeforeInBlock(source) || first == source) &&
-          sources.insert(source))
+          source && source->getBlock() == op->getBlock() &&
+          (!first || first == source || first->isBeforeInBlock(source)) && sources.insert(source))
         work.push_back(source);
   return sources;
 }
 
 /// Whether the two go over the same elements and some of what they reduce is the same.
 bool share(tile::ReduceOp before, tile::ReduceOp op) {
-  auto shapeOf = [](tile::ReduceOp one) { return llvm::cast<RankedTensorType>(one.getValues()[0].getType()).getShape(); };
+  auto shapeOf = [](tile::ReduceOp one) {
+    return llvm::cast<RankedTensorType>(one.getValues()[0].getType()).getShape();
+  };
   if (before.getDim() != op.getDim() || shapeOf(before) != shapeOf(op))
     return false;
   Operations sources = sourcesOf(before, nullptr);
