@@ -73,7 +73,8 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
     bk = k; // rather a long step than an edge
   // A thread goes through the tiles of a column of them in order, and what AMX's tiles have packed of b for all of K
   // stays (up to 1 MiB); few rows are then best, whose sums stay near. Where K is longer, one thread takes long steps.
-  if ((threads == 1 || matrixTiles) && size < 4 && m > 64) {
+  // Vectors pack b for every tile, so that few rows would only be more packing.
+  if (matrixTiles && size < 4 && m > 64) {
     if (k * size <= 4096) {
       int64_t rows = std::min<int64_t>(roundUp(m, 32), k * size > depth ? 128 : 256);
       int64_t columns = std::clamp<int64_t>(roundUp(n, 32), 32, 256);
