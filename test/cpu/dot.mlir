@@ -215,3 +215,25 @@ func.func @next_of_one(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
   tile.store %sum, %x[%c0, %c0] : tensor<64x64xf32>, !tile.view<2, f32>
   return
 }
+
+// -----
+
+// f8 is multiplied as bf16 where there is an instruction for that, else as f32; sums are of f32 whatever `fast_accum` says.
+// CHECK-LABEL: func.func private @instance
+// CHECK: math.fma {{.*}} : vector<16xf32>
+// AVX2-LABEL: func.func private @instance
+// AVX2: math.fma {{.*}} : vector<8xf32>
+// PAIRS-LABEL: func.func private @instance
+// PAIRS-NOT: math.fma
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+func.func @f8(%x: !tile.view<2, f8E4M3FN> {tile.unit_stride = 1 : i64},
+              %y: !tile.view<2, f8E5M2> {tile.unit_stride = 1 : i64},
+              %z: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %a = tile.load %x[%c0, %c0] : !tile.view<2, f8E4M3FN> -> tensor<32x64xf8E4M3FN>
+  %b = tile.load %y[%c0, %c0] : !tile.view<2, f8E5M2> -> tensor<64x32xf8E5M2>
+  %sum = tile.dot %a, %b, %zero {fast_accum} : tensor<32x64xf8E4M3FN>, tensor<64x32xf8E5M2>, tensor<32x32xf32>
+  tile.store %sum, %z[%c0, %c0] : tensor<32x32xf32>, !tile.view<2, f32>
+  return
+}

@@ -23,6 +23,46 @@ func.func @gather(%x: !tile.view<1, f32>, %i: !tile.view<1, i32> {tile.unit_stri
 
 // -----
 
+// Rows by their numbers: along the lanes the last index goes up by one and the other stays, so that a vector is one load
+// behind the mask of what is inside.
+// CHECK-LABEL: func.func private @instance
+// CHECK: %[[ROW:.*]] = llvm.load {{.*}} -> i32
+// CHECK: %[[LENGTH:.*]] = arith.select %{{.*}}, %{{.*}}, %c0_i32 : i32
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %{{.*}}, %{{.*}} : vector<32xi32>
+// CHECK: llvm.intr.masked.load %{{.*}}, %[[INSIDE]], %{{.*}} : (!llvm.ptr, vector<32xi1>, vector<32xf32>)
+// CHECK-NOT: masked.gather
+func.func @rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: !tile.view<1, i32> {tile.unit_stride = 0 : i64},
+                %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %first: i64) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %numbers = tile.load %i[%c0] : !tile.view<1, i32> -> tensor<8xi32>
+  %column = tile.reshape %numbers : tensor<8xi32> -> tensor<8x1xi32>
+  %rows = tile.broadcast %column : tensor<8x1xi32> -> tensor<8x64xi32>
+  %places = tile.iota 1 : tensor<8x64xi64>
+  %start = tile.splat %first : i64 -> tensor<8x64xi64>
+  %columns = arith.addi %places, %start : tensor<8x64xi64>
+  %t = tile.gather %x[%rows, %columns : tensor<8x64xi32>, tensor<8x64xi64>]
+    : !tile.view<2, f32> -> tensor<8x64xf32>
+  tile.store %t, %y[%c0, %c0] : tensor<8x64xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// Every other element of a row: one access for each lane.
+// CHECK-LABEL: func.func private @instance
+// CHECK: llvm.intr.masked.gather
+func.func @every_other(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                       %y: !tile.view<1, f32> {tile.unit_stride = 0 : i64}) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %places = tile.iota 0 : tensor<64xi64>
+  %twice = arith.addi %places, %places : tensor<64xi64>
+  %t = tile.gather %x[%twice : tensor<64xi64>] : !tile.view<1, f32> -> tensor<64xf32>
+  tile.store %t, %y[%c0] : tensor<64xf32>, !tile.view<1, f32>
+  return
+}
+
+// -----
+
 // Atomics are scalar code, one element after the other, each behind its bounds test.
 // CHECK-LABEL: func.func private @instance
 // CHECK: scf.for %{{.*}} = %c0 to %c64 step %c1 {

@@ -66,6 +66,40 @@ TEST_P(MemoryAccess, GatherAndScatterInTwoDimensions) {
       EXPECT_EQ(z.get({i, j}), x.get({j, i}) == 4 ? -1 : x.get({j, i}));
 }
 
+// Rows by their numbers, some of which are no row's: neighbours in memory, from a column on that may be before the first,
+// up to one behind the last. Masks of rows and of single elements. Sums of 8 bits that wrap around are no neighbours.
+TEST_P(MemoryAccess, RowsByTheirNumbers) {
+  Kernel kernel("rows(x, number, y, z, first)", [](View x, View number, View y, View z, Index first) {
+    Tile n = expand(number.load({0}, {6}), 1), column = iota(i64, {1, 40}, 1) + first;
+    y.store({0, 0}, x.gather({n, column}, n != 3, 1));
+    z.scatter({n, column}, x.gather({n, column}), (column % 5 != 0) & (n != 1));
+  });
+  for (DType type : {f32, bf16, f64, i8, boolean, f8e4m3})
+    for (int64_t first : {0, -7, 5, 37, 100}) {
+      Tensor x = Tensor::empty(type, {5, 37}), y = Tensor::zeros(type, {6, 40}), z = Tensor::zeros(type, {5, 37});
+      x.fillRandom(3, 0, 1);
+      std::vector<double> numbers = {4, 0, -1, 3, 5, 1};
+      run(kernel, {x, vectorOf(i32, numbers), y, z, first});
+      for (int64_t i = 0; i < 6; ++i)
+        for (int64_t j = 0; j < 40; ++j) {
+          auto n = static_cast<int64_t>(numbers[i]);
+          int64_t column = first + j;
+          bool inside = n >= 0 && n < 5 && column >= 0 && column < 37;
+          EXPECT_EQ(y.get({i, j}), inside && n != 3 ? x.get({n, column}) : 1) << nameOf(type) << " from " << first;
+          if (inside) {
+            EXPECT_EQ(z.get({n, column}), column % 5 && n != 1 ? x.get({n, column}) : 0) << nameOf(type);
+          }
+        }
+    }
+  Kernel wraps("wraps(x, y)", [](View x, View y) {
+    y.store({0, 0}, x.gather({iota(i64, {2, 1}, 0), iota(i8, {1, 40}, 1) + full(i8, {1, 40}, 100)}, true, -1));
+  });
+  Tensor x = counting(f32, {2, 200}), y = Tensor::zeros(f32, {2, 40});
+  run(wraps, {x, y});
+  for (int64_t j = 0; j < 40; ++j)
+    EXPECT_EQ(y.get({1, j}), j < 28 ? x.get({1, 100 + j}) : -1) << "128 is -128";
+}
+
 TEST_P(MemoryAccess, ScatterOfEveryType) {
   Kernel kernel("reverse(x, y)", [](View x, View y) { y.scatter({14 - iota(16)}, x.load({0}, {16})); });
   for (DType type : allDTypes) {

@@ -251,6 +251,8 @@ TEST(CpuTiles, AreAsLargeAsTheCacheAndEnoughForTheThreads) {
   for (DType dtype : {f32, bf16, i8}) {
     EXPECT_EQ(instances(1024, 1024, zoo::matmulCpuTiles(1024, 1024, 1024, dtype, 2, /*matrixTiles=*/false)), 16)
         << "256 x 256";
+    EXPECT_EQ(instances(2048, 2048, zoo::matmulCpuTiles(2048, 2048, 2048, dtype, 1, /*matrixTiles=*/false)), 64)
+        << "vectors pack b for every tile: few rows would be more packing";
     for (int threads : {1, 2, 8, 16, 32}) {
       Params deep = zoo::matmulCpuTiles(1024, 1024, 1024, dtype, threads, /*matrixTiles=*/true);
       EXPECT_EQ(deep["bk"] == 1024, dtype != f32 && threads < 32) << "what is packed of b stays";

@@ -148,9 +148,23 @@ void ProgramGenerator::gather() { gatherBy(anyShape(), Value()); }
 void ProgramGenerator::gatherBy(ArrayRef<int64_t> shape, Value tile) {
   View *view = findView([&](const View &view) { return view.role == Role::input || instances_ <= 1; });
   SmallVector<Value> indices;
+  bool ofRows = random_.chance(40); // along the last dimension, rows that are named by their numbers
   for (int64_t d = 0; d < view->rank(); ++d) {
     Type element = random_.chance(50) ? b_.getI32Type() : b_.getI64Type();
-    Value index = tile && random_.chance(70) ? cast(tile, element) : tileOf(shape, element);
+    if (ofRows && d == view->rank() - 1) {
+      int64_t first = random_.range(-3, std::max<int64_t>(view->sizes[d], 1));
+      indices.push_back(b_.create<arith::AddIOp>(
+          b_.create<tile::IotaOp>(tileType(shape, element), shape.size() - 1),
+          b_.create<arith::ConstantOp>(SplatElementsAttr::get(
+              tileType(shape, element), llvm::APInt(element.getIntOrFloatBitWidth(), first, /*isSigned=*/true)))));
+      continue;
+    }
+    Shape named(shape);
+    if (ofRows)
+      named.back() = 1;
+    Value index = tile && !ofRows && random_.chance(70) ? cast(tile, element) : tileOf(named, element);
+    if (ofRows && shape.back() != 1)
+      index = b_.create<tile::BroadcastOp>(tileType(shape, element), index);
     if (random_.chance(75)) // mostly inside
       index = b_.create<tile::RemOp>(
           index,

@@ -179,9 +179,28 @@ void Nest::storeBuffer(const Buffer &buffer, const Coords &coords, Value value) 
 
 //===--- Views ----------------------------------------------------------------------------------------------------===//
 
+Value Nest::lanesInside(Value at, Value size, Value ok) {
+  // Lane i is inside when low <= i < high; clamped to the lane count these are small numbers. Comparing with the
+  // distances to both ends, instead of at + i with the size, cannot overflow.
+  Value lanes = e_.index(lanes_), zero = e_.index(0);
+  auto clamp = [&](Value value) {
+    Value small = b_.create<arith::MinSIOp>(b_.create<arith::MaxSIOp>(value, zero), lanes);
+    return b_.create<arith::IndexCastOp>(b_.getI32Type(), small);
+  };
+  Value near = b_.create<arith::MaxSIOp>(at, b_.create<arith::SubIOp>(zero, lanes)); // far below: nothing inside
+  Value low = clamp(b_.create<arith::SubIOp>(zero, near)), high = clamp(b_.create<arith::SubIOp>(size, near));
+  // All conditions in one comparison, lane - low < high - low. Not as masks and-ed together: where lanes are known
+  // to be off, LLVM 19 turns half of a masked load into a plain one (AVX2), which faults.
+  Value length = b_.create<arith::SubIOp>(high, low);
+  if (ok)
+    length = b_.create<arith::SelectOp>(ok, length, constantBits(b_, b_.getI32Type(), 0));
+  Value lane = b_.create<arith::SubIOp>(laneIota(b_.getI32Type()), splatTo(b_, low, lanes_));
+  return b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, lane, splatTo(b_, length, lanes_));
+}
+
 Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, const Coords &coords) {
   Address address;
-  Value offset, low, high;
+  Value offset, laneAt;
   Type i64 = b_.getI64Type();
   int &laneDim = address.laneDim;
   for (auto [d, coord] : llvm::enumerate(coords)) {
@@ -190,20 +209,10 @@ Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, c
       at = b_.create<arith::AddIOp>(at, coord.base);
     if (coord.lanes)
       laneDim = d;
-    if (checked_ && !coord.lanes) {
+    if (checked_ && !coord.lanes)
       address.ok = andAll(b_, address.ok, within(b_, at, view.sizes[d]));
-    } else if (checked_) {
-      // Lane i is inside when low <= i < high; clamped to the lane count these are small numbers. Comparing with the
-      // distances to both ends, instead of at + i with the size, cannot overflow.
-      Value lanes = e_.index(lanes_), zero = e_.index(0);
-      auto clamp = [&](Value value) {
-        Value small = b_.create<arith::MinSIOp>(b_.create<arith::MaxSIOp>(value, zero), lanes);
-        return b_.create<arith::IndexCastOp>(b_.getI32Type(), small);
-      };
-      Value near = b_.create<arith::MaxSIOp>(at, b_.create<arith::SubIOp>(zero, lanes)); // far below: nothing inside
-      low = clamp(b_.create<arith::SubIOp>(zero, near));
-      high = clamp(b_.create<arith::SubIOp>(view.sizes[d], near));
-    }
+    else if (checked_)
+      laneAt = at;
     // What is masked out has an address too, and where no memory is mapped there, a processor that suppresses the fault
     // takes a thousand times as long: it gets the address of the last element (of row, of column) that exists.
     if (checked_) {
@@ -216,15 +225,8 @@ Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, c
   }
   address.first = address.pointer = elementPointer(b_, view.pointer, toI64(b_, offset), memoryType(view.element));
   if (laneDim >= 0) {
-    if (checked_) {
-      // All conditions in one comparison, lane - low < high - low. Not as masks and-ed together: where lanes are known
-      // to be off, LLVM 19 turns half of a masked load into a plain one (AVX2), which faults.
-      Value length = b_.create<arith::SubIOp>(high, low);
-      if (address.ok)
-        length = b_.create<arith::SelectOp>(address.ok, length, constantBits(b_, b_.getI32Type(), 0));
-      Value lane = b_.create<arith::SubIOp>(laneIota(b_.getI32Type()), splatTo(b_, low, lanes_));
-      address.ok = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ult, lane, splatTo(b_, length, lanes_));
-    }
+    if (checked_)
+      address.ok = lanesInside(laneAt, view.sizes[laneDim], address.ok);
     address.contiguous = laneDim == view.unitStride;
     if (!address.contiguous && !isBlocked_)
       e_.remark(b_.getLoc(), "accessed one element at a time: the view has no unit stride along dimension " +
@@ -239,6 +241,10 @@ Nest::Address Nest::windowAddress(const ViewParts &view, OperandRange offsets, c
 }
 
 Nest::Address Nest::indexedAddress(const ViewParts &view, OperandRange indices, Value mask, const Coords &coords) {
+  if (auto row = rowAddress(view, indices, mask, coords))
+    return *row;
+  if (lanesIn(coords))
+    e_.remark(b_.getLoc(), "accessed one element at a time: the indices are not known to go along a row of the view");
   Address address;
   address.contiguous = false;
   Value offset;

@@ -6,6 +6,7 @@
 #include "tenon/compiler/target/cpu/ApproximateQuotients.h"
 #include "tenon/compiler/target/cpu/DotKept.h"
 #include "tenon/compiler/target/cpu/Entry.h"
+#include "tenon/compiler/target/cpu/F8Dots.h"
 #include "tenon/compiler/target/cpu/HoistReductions.h"
 #include "tenon/compiler/target/cpu/KeepOperands.h"
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
@@ -71,6 +72,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   info = lower::describeKernel(tileModule);
   hoistReductions(lower::kernelOf(tileModule));
   relaxPrecision(lower::kernelOf(tileModule), isa);
+  widenF8Dots(lower::kernelOf(tileModule), isa);
   keepOperands(lower::kernelOf(tileModule), isa);
   markNonPositive(lower::kernelOf(tileModule));
   orderAxes(lower::kernelOf(tileModule), isa);

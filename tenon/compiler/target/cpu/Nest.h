@@ -112,6 +112,11 @@ private:
   };
   Address windowAddress(const ViewParts &view, mlir::OperandRange offsets, const Coords &coords);
   Address indexedAddress(const ViewParts &view, mlir::OperandRange indices, mlir::Value mask, const Coords &coords);
+  /// The same where lanes are neighbours in memory; null where that is not known (IndexedRows.cpp).
+  std::optional<Address> rowAddress(const ViewParts &view, mlir::OperandRange indices, mlir::Value mask,
+                                    const Coords &coords);
+  /// Which lanes are inside of 0 to `size`, the first of them being at `at`; none where `ok` (or null) is false.
+  mlir::Value lanesInside(mlir::Value at, mlir::Value size, mlir::Value ok);
   mlir::Value loadElements(const Address &address, mlir::Type element, mlir::Value padding);
   void storeElements(const Address &address, mlir::Type element, mlir::Value value, mlir::Value keeps = {});
   mlir::Value orZero(mlir::Value raw, mlir::Value keeps);
