@@ -73,6 +73,92 @@ TEST(OtherProducts, OfLowRank) {
   expectWarpgroups(lora, loraProblem(bf16, {256, 256, 256}), {{"bm", 128}, {"bn", 256}});
 }
 
+//===--- Weights that are numbers of a table's entries, two in a byte ---------------------------------------------===//
+
+/// The two entries of a byte become neighbours in the registers of one thread.
+const Kernel codebook("codebook(x, codes, table, y, bm=64, bn=64, bk=64)",
+                      [](View x, View codes, View table, View y, Param bm, Param bn, Param bk) {
+                        auto [i, j] = grid(cdiv(y.size(0), bm), cdiv(y.size(1), bn));
+                        Tile acc = zeros(f32, {bm, bn});
+                        for (Index k : range(0, x.size(1), bk)) {
+                          Tile both = codes.load({j * bn, k / 2}, {bn, bk / 2}).to(i32);
+                          Tile low = table.gather({both & 15}), high = table.gather({both >> 4});
+                          Tile w = reshape(concat({expand(low, 2), expand(high, 2)}, 2), {bn, bk});
+                          acc = dot(x.load({i * bm, k}, {bm, bk}), transpose(w.to(x.dtype())), acc);
+                        }
+                        y.store({i * bm, j * bn}, acc.to(y.dtype()));
+                      });
+
+Problem codebookProblem(DType type, Sizes sizes) {
+  auto [m, n, k] = sizes;
+  Tensor codes = Tensor::empty(u8, {n, k / 2});
+  codes.fillRandom(2, 0, 255);
+  Arguments arguments = {random(type, {m, k}, 1), codes, random(f32, {16}, 3), Tensor::empty(type, {m, n})};
+  return problemOf(labelOf(type, {m, n, k}), arguments, {3}, {}, [type](auto one, Arguments &args) {
+    using T = decltype(one);
+    const Tensor &x = args[0].tensor(), &codes = args[1].tensor(), &table = args[2].tensor();
+    for (int64_t i = 0; i < x.size(0); ++i)
+      for (int64_t j = 0; j < codes.size(0); ++j)
+        args[3].tensor().set({i, j}, product<T>(
+                                         x.size(1), [&](int64_t e) { return T(x.get({i, e})); },
+                                         [&](int64_t e) {
+                                           int64_t code = codes.getInt({j, e / 2}) >> (e % 2 * 4) & 15;
+                                           return rounded(T(table.get({code})), type);
+                                         }));
+  });
+}
+
+TEST(OtherProducts, OfEntriesOfATable) {
+  for (DType type : {f32, bf16})
+    for (Sizes sizes : {Sizes{70, 72, 136}, {1, 40, 70}, {33, 8, 0}})
+      expectRightEverywhere(codebookProblem(type, sizes), codebook);
+  expectWarpgroups(codebook, codebookProblem(bf16, {256, 256, 256}), {{"bm", 128}, {"bn", 128}});
+}
+
+//===--- A product whose halves are rotated -----------------------------------------------------------------------===//
+
+/// Halves of the sums' columns are other registers of the same threads.
+const Kernel turned("turned(x, w, cosines, sines, y, bm=64, head=64, bk=64)",
+                    [](View x, View w, View cosines, View sines, View y, Param bm, Param head, Param bk) {
+                      auto [i, j] = grid(cdiv(y.size(0), bm), cdiv(y.size(1), head));
+                      Tile acc = zeros(f32, {bm, head});
+                      for (Index k : range(0, x.size(1), bk))
+                        acc = dot(x.load({i * bm, k}, {bm, bk}), w.load({k, j * head}, {bk, head}), acc);
+                      Tile c = cosines.load({i * bm, 0}, {bm, head / 2}), s = sines.load({i * bm, 0}, {bm, head / 2});
+                      Tile a = slice(acc, 1, 0, head / 2), b = slice(acc, 1, head / 2, head / 2);
+                      y.store({i * bm, j * head}, concat({a * c - b * s, b * c + a * s}, 1).to(y.dtype()));
+                    });
+
+Problem turnedProblem(DType type, Sizes sizes, int64_t head) {
+  auto [m, n, k] = sizes;
+  Arguments arguments = {random(type, {m, k}, 1), random(type, {k, n}, 2), random(f32, {m, head / 2}, 3),
+                         random(f32, {m, head / 2}, 4), Tensor::empty(type, {m, n})};
+  return problemOf(labelOf(type, {m, n, k}), arguments, {4}, {{"head", head}}, [head](auto one, Arguments &args) {
+    using T = decltype(one);
+    const Tensor &x = args[0].tensor(), &w = args[1].tensor(), &c = args[2].tensor(), &s = args[3].tensor();
+    for (int64_t i = 0; i < x.size(0); ++i)
+      for (int64_t j = 0; j < w.size(1); ++j) {
+        auto sum = [&](int64_t column) {
+          return product<T>(
+              x.size(1), [&](int64_t e) { return T(x.get({i, e})); }, [&](int64_t e) { return T(w.get({e, column})); });
+        };
+        int64_t half = head / 2, at = j % half;
+        bool isFirst = j % head < half;
+        T other = sum(isFirst ? j + half : j - half), turned = other * T(s.get({i, at}));
+        args[4].tensor().set({i, j}, sum(j) * T(c.get({i, at})) + (isFirst ? -turned : turned));
+      }
+  });
+}
+
+TEST(OtherProducts, WhoseHalvesAreRotated) {
+  for (DType type : {f32, bf16})
+    for (Sizes sizes : {Sizes{70, 128, 136}, {1, 64, 70}, {33, 192, 0}}) {
+      expectRightEverywhere(turnedProblem(type, sizes, 64), turned);
+      expectRightEverywhere(turnedProblem(type, {sizes[0], 96, sizes[2]}, 96), turned); // halves that are no power of two
+    }
+  expectWarpgroups(turned, turnedProblem(bf16, {256, 256, 256}, 128), {{"bm", 128}, {"head", 128}});
+}
+
 //===--- Three products of the same rows --------------------------------------------------------------------------===//
 
 /// What the dots of the loop add up is more than the registers of one warpgroup hold.

@@ -144,3 +144,46 @@ func.func @remade(%x: !tile.view<2, i32> {tile.divisible = array<i64: 16, 16, 16
   tile.store %d, %x[%c0, %c0] : tensor<64x64xi32>, !tile.view<2, i32>
   return
 }
+
+// -----
+
+// Single elements side by side are neighbours in the registers of a thread: nothing is converted but for the store, whose
+// threads have 16 bytes each.
+// CHECK-LABEL: @side_by_side
+// CHECK: tile.concat {{.*}} : tensor<64x32x1xi32, #[[PART:.*]]>, tensor<64x32x1xi32, #[[PART]]> -> tensor<64x32x2xi32, #[[BOTH:.*]]>
+// CHECK-NOT: nvidia.convert
+// CHECK: tile.reshape {{.*}} : tensor<64x32x2xi32, #[[BOTH]]> -> tensor<64x64xi32
+// CHECK-NEXT: nvidia.convert
+// CHECK-NEXT: tile.store
+func.func @side_by_side(%x: !tile.view<2, i32> {tile.divisible = array<i64: 16, 16, 16, 16, 1>, tile.unit_stride = 1 : i64},
+                        %y: !tile.view<2, i32> {tile.divisible = array<i64: 16, 16, 16, 16, 1>, tile.unit_stride = 1 : i64}) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%c0, %c0] : !tile.view<2, i32> -> tensor<64x32xi32>
+  %b = arith.addi %a, %a : tensor<64x32xi32>
+  %p = tile.reshape %a : tensor<64x32xi32> -> tensor<64x32x1xi32>
+  %q = tile.reshape %b : tensor<64x32xi32> -> tensor<64x32x1xi32>
+  %r = tile.concat %p, %q dim 2 : tensor<64x32x1xi32>, tensor<64x32x1xi32> -> tensor<64x32x2xi32>
+  %s = tile.reshape %r : tensor<64x32x2xi32> -> tensor<64x64xi32>
+  tile.store %s, %y[%c0, %c0] : tensor<64x64xi32>, !tile.view<2, i32>
+  return
+}
+
+// -----
+
+// Halves of a dot's columns are other registers of each thread; the lanes of a row as memory likes it are not.
+// CHECK-LABEL: @halves
+// CHECK: tile.dot {{.*}}, tensor<128x64xi32, #[[SUMS:.*]]>
+// CHECK: tile.slice {{.*}} : tensor<128x64xi32, #[[SUMS]]> -> tensor<128x32xi32, #[[HALF:.*]]>
+// CHECK: tile.concat {{.*}} : tensor<128x32xi32, #[[HALF]]>, tensor<128x32xi32, #[[HALF]]> -> tensor<128x64xi32, #[[SUMS]]>
+func.func @halves(%y: !tile.view<2, i32> {tile.divisible = array<i64: 16, 16, 16, 16, 1>, tile.unit_stride = 1 : i64}) {
+  %c0 = arith.constant 0 : index
+  %d0 = arith.constant dense<1> : tensor<128x64xi8>
+  %e = arith.constant dense<1> : tensor<64x64xi8>
+  %zero = arith.constant dense<0> : tensor<128x64xi32>
+  %d = tile.dot %d0, %e, %zero : tensor<128x64xi8>, tensor<64x64xi8>, tensor<128x64xi32>
+  %a = tile.slice %d [0, 0] : tensor<128x64xi32> -> tensor<128x32xi32>
+  %b = tile.slice %d [0, 32] : tensor<128x64xi32> -> tensor<128x32xi32>
+  %r = tile.concat %b, %a dim 1 : tensor<128x32xi32>, tensor<128x32xi32> -> tensor<128x64xi32>
+  tile.store %r, %y[%c0, %c0] : tensor<128x64xi32>, !tile.view<2, i32>
+  return
+}

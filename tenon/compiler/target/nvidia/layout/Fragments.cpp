@@ -30,6 +30,15 @@ LinearLayout coreMatrix(int64_t perWord, unsigned rowDim = 0) {
 
 LinearLayout mmaAccumulator() { return coreMatrix(2).repeat(Unit::Register, 0, 2); }
 
+LinearLayout plainAccumulator(int64_t rows, int64_t columns) {
+  auto along = [](Unit unit, int64_t size, unsigned dim) { return LinearLayout::identity1D(unit, size, dim, 2); };
+  int64_t vector = std::min<int64_t>(columns, 4), lanesAcross = std::min<int64_t>(columns / vector, 8);
+  int64_t lanesDown = std::min(rows, 32 / lanesAcross);
+  lanesAcross = std::min(columns / vector, 32 / lanesDown);
+  return along(Unit::Register, vector, 1) * along(Unit::Lane, lanesAcross, 1) * along(Unit::Lane, lanesDown, 0) *
+         LinearLayout::zeros1D(Unit::Lane, 32 / (lanesAcross * lanesDown), 2);
+}
+
 LinearLayout mmaOperandA(unsigned elementBits) {
   return coreMatrix(elementsPerWord(elementBits)).repeat(Unit::Register, 0, 2).repeat(Unit::Register, 1, 2);
 }

@@ -156,14 +156,6 @@ private:
     return layout = attribute(chosen);
   }
 
-  /// A dimension that is three times a power of two.
-  static std::optional<unsigned> thirdsOf(ArrayRef<int64_t> shape) {
-    for (auto [d, size] : llvm::enumerate(shape))
-      if (size % 3 == 0 && llvm::isPowerOf2_64(size / 3))
-        return d;
-    return std::nullopt;
-  }
-
   LayoutAttr attribute(const LinearLayout &layout) { return toAttribute(kernel_.getContext(), layout); }
 
   //--- 2. and 3. What follows ---
@@ -238,7 +230,17 @@ private:
                 return fixed(layout);
               return load->hasAttr(lateAttr) ? fixed(dotLayout(dotBefore(load)), /*ofDot=*/true) : own();
             })
-            .Case<tile::SliceOp, tile::ConcatOp>([&](auto) { return own(); })
+            .Case<tile::SliceOp>([&](auto slice) {
+              Choice operand = choice(slice.getValue());
+              auto layout = operand.kind == Choice::Fixed ? sliced(slice, operand.layout) : std::nullopt;
+              return operand.kind == Choice::Unknown ? operand : layout ? fixed(*layout, operand.ofDot) : own();
+            })
+            .Case<tile::ConcatOp>([&](auto concat) {
+              Choice part = strongest(concat.getValues());
+              auto layout = part.kind == Choice::Fixed ? concatenated(concat, part.layout) : std::nullopt;
+              operandLayouts_[concat] = layout ? part.layout : LayoutAttr();
+              return part.kind == Choice::Unknown ? part : layout ? fixed(*layout, part.ofDot) : own();
+            })
             .Default([&](Operation *) { // element-wise
               Choice operand = strongest(op.getOperands());
               return operand.kind == Choice::Relay ? own() : operand;
@@ -322,19 +324,6 @@ private:
     return attribute(layout);
   }
 
-  /// The part of a result that a warp has at least: a fragment of the matrix unit, or four columns of one row per
-  /// thread.
-  static LinearLayout dotAtom(bool matrixUnit, int64_t rows, int64_t columns) {
-    if (matrixUnit)
-      return mmaAccumulator();
-    auto along = [](Unit unit, int64_t size, unsigned dim) { return LinearLayout::identity1D(unit, size, dim, 2); };
-    int64_t vector = std::min<int64_t>(columns, 4), lanesAcross = std::min<int64_t>(columns / vector, 8);
-    int64_t lanesDown = std::min(rows, 32 / lanesAcross);
-    lanesAcross = std::min(columns / vector, 32 / lanesDown);
-    return along(Unit::Register, vector, 1) * along(Unit::Lane, lanesAcross, 1) * along(Unit::Lane, lanesDown, 0) *
-           LinearLayout::zeros1D(Unit::Lane, 32 / (lanesAcross * lanesDown), 2);
-  }
-
   LayoutAttr dotLayout(tile::DotOp dot) {
     if (dot->hasAttr(warpgroupAttr))
       return warpgroupLayout(dot, options_.warps);
@@ -344,7 +333,7 @@ private:
     bool reduces = false;
     kernel_.walk([&](tile::ReduceOp) { reduces = true; });
     int64_t rows = llvm::PowerOf2Ceil(shape[0]), columns = llvm::PowerOf2Ceil(shape[1]);
-    LinearLayout layout = dotAtom(usesMatrixUnit(dot), rows, columns);
+    LinearLayout layout = usesMatrixUnit(dot) ? mmaAccumulator() : plainAccumulator(rows, columns);
     int64_t atomRows = layout.extent(0), atomColumns = layout.extent(1), overRows = 1, overColumns = 1;
     while (overRows * overColumns < options_.warps) {
       bool moreRows = rows / (overRows * atomRows) > 1, moreColumns = columns / (overColumns * atomColumns) > 1;
@@ -440,6 +429,9 @@ private:
     } else if (auto reduce = llvm::dyn_cast<tile::ReduceOp>(op)) {
       giveAll(operandLayouts_.lookup(reduce) ? operandLayouts_.lookup(reduce)
                                              : memoryLayout(shapeOf(reduce.getValues()[0])));
+    } else if (llvm::isa<tile::ConcatOp>(op)) {
+      if (LayoutAttr part = operandLayouts_.lookup(op))
+        giveAll(part);
     } else if (auto dot = llvm::dyn_cast<tile::DotOp>(op)) {
       give(dot.getAccMutable(), layoutOf(dot.getType()));
       if (dot->hasAttr(registersAttr))

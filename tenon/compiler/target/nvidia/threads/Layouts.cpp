@@ -73,6 +73,68 @@ std::optional<LayoutAttr> reshaped(LayoutAttr layout, ArrayRef<int64_t> from, Ar
   return toAttribute(layout.getContext(), linear.reshape(extents));
 }
 
+namespace {
+
+/// A layout that covers the tile and no more; a fragment may be larger.
+bool covers(const LinearLayout &layout, ArrayRef<int64_t> shape) {
+  return layout.shape() == powerOfTwoExtents(Shape(shape.begin(), shape.end()));
+}
+
+} // namespace
+
+std::optional<LayoutAttr> concatenated(tile::ConcatOp op, LayoutAttr part) {
+  auto shapeOf = [](Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); };
+  ArrayRef<int64_t> shape = shapeOf(op.getValues()[0]);
+  auto dim = static_cast<unsigned>(op.getDim());
+  bool areEqual = llvm::all_of(op.getValues(), [&](Value tile) { return shapeOf(tile) == shape; });
+  if (!areEqual || !llvm::isPowerOf2_64(shape[dim]) || !covers(toLayout(part), shape))
+    return std::nullopt;
+  // The tile's number is in bits of the register's behind those along the dimension: single elements become neighbours, and
+  // halves of a dot's sums what they were.
+  size_t rank = shape.size(), at = 0;
+  for (size_t i = 0; i < part.getReg().size(); i += rank)
+    if (part.getReg()[i + dim])
+      at = i + rank;
+  SmallVector<int64_t> registers(part.getReg());
+  for (int64_t step = shape[dim]; step < shape[dim] * static_cast<int64_t>(op.getValues().size()); step *= 2) {
+    SmallVector<int64_t> basis(rank, 0);
+    basis[dim] = step;
+    registers.insert(registers.begin() + at, basis.begin(), basis.end());
+    at += rank;
+  }
+  return LayoutAttr::get(part.getContext(), rank, registers, part.getLane(), part.getWarp(), part.getBlock());
+}
+
+std::optional<LayoutAttr> sliced(tile::SliceOp op, LayoutAttr whole) {
+  ArrayRef<int64_t> from = llvm::cast<RankedTensorType>(op.getValue().getType()).getShape();
+  ArrayRef<int64_t> to = llvm::cast<RankedTensorType>(op.getType()).getShape();
+  size_t rank = from.size();
+  if (!covers(toLayout(whole), from))
+    return std::nullopt;
+  auto leavesOut = [&](ArrayRef<int64_t> basis) {
+    return llvm::any_of(llvm::seq<size_t>(0, rank), [&](size_t d) { return from[d] != to[d] && basis[d] >= to[d]; });
+  };
+  for (auto [size, before, offset] : llvm::zip(to, from, op.getOffsets()))
+    if (size != before && (!llvm::isPowerOf2_64(size) || offset % size != 0))
+      return std::nullopt;
+  for (ArrayRef<int64_t> bases : {whole.getLane(), whole.getWarp(), whole.getBlock()})
+    for (size_t i = 0; i < bases.size(); i += rank)
+      if (leavesOut(bases.slice(i, rank)))
+        return std::nullopt;
+  SmallVector<int64_t> registers;
+  for (size_t i = 0; i < whole.getReg().size(); i += rank)
+    if (ArrayRef<int64_t> basis = whole.getReg().slice(i, rank); !leavesOut(basis))
+      llvm::append_range(registers, basis);
+  return LayoutAttr::get(whole.getContext(), rank, registers, whole.getLane(), whole.getWarp(), whole.getBlock());
+}
+
+std::optional<unsigned> thirdsOf(ArrayRef<int64_t> shape) {
+  for (auto [d, size] : llvm::enumerate(shape))
+    if (size % 3 == 0 && llvm::isPowerOf2_64(size / 3))
+      return d;
+  return std::nullopt;
+}
+
 bool reshapesInPlace(RankedTensorType from, RankedTensorType to) {
   std::optional<LayoutAttr> expected = reshaped(layoutOf(from), from.getShape(), to.getShape());
   return expected && *expected == layoutOf(to);

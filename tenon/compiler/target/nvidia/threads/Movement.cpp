@@ -229,6 +229,15 @@ void ThreadEmitter::emitConvert(ConvertOp op) {
 
 void ThreadEmitter::emitSlice(tile::SliceOp op) {
   const Distribution &from = distribution(op.getValue()), &to = distribution(op);
+  if (sliced(op, layoutOf(op.getValue().getType())) == layoutOf(op.getType())) { // other registers
+    relabel(op.getValue(), op, [&](const Coords &at) {
+      Coords source = at;
+      for (auto [coordinate, offset] : llvm::zip(source, op.getOffsets()))
+        coordinate += offset;
+      return source;
+    });
+    return;
+  }
   int64_t mark = markShared();
   Staged staged = planStaging(from.shape(), typeOf(op).getElementType(), fastestFor(from, to), /*padded=*/true);
   Coords origin(from.rank(), 0);
@@ -240,6 +249,22 @@ void ThreadEmitter::emitSlice(tile::SliceOp op) {
 
 void ThreadEmitter::emitConcat(tile::ConcatOp op) {
   const Distribution &to = distribution(op);
+  LayoutAttr part = layoutOf(op.getValues()[0].getType());
+  auto hasPart = [&](Value value) { return layoutOf(value.getType()) == part; };
+  if (llvm::all_of(op.getValues(), hasPart) && concatenated(op, part) == layoutOf(op.getType())) {
+    int64_t size = typeOf(op.getValues()[0]).getDimSize(op.getDim());
+    Registers values(to.registers());
+    for (int reg = 0; reg < to.registers(); ++reg) {
+      if (!to.exists(reg))
+        continue;
+      Coords at = to.offset(reg);
+      Value from = op.getValues()[at[op.getDim()] / size];
+      at[op.getDim()] %= size;
+      values[reg] = registers(from)[distribution(from).registerAt(at)];
+    }
+    registers(op) = std::move(values);
+    return;
+  }
   int64_t mark = markShared();
   Staged staged = planStaging(to.shape(), typeOf(op).getElementType(), to.rank() - 1, /*padded=*/true);
   Coords origin(to.rank(), 0);
