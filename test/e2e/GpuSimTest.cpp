@@ -323,12 +323,14 @@ TEST_F(GpuRefusals, UnknownArchitectures) {
 }
 
 TEST_F(GpuRefusals, MoreSharedMemoryThanABlockHas) {
+  int line = __LINE__ + 2;
   Kernel turned("turned(x, y)", [](View x, View y) {
     y.store({0, 0}, cumsum(transpose(cumsum(x.load({0, 0}, {256, 256}), 1)), 1));
   });
   Tensor from = Tensor::zeros(f64, {256, 256}), to = Tensor::zeros(f64, {256, 256});
   expectParts(errorOf([&] { launch(turned, {from, to}, onSim(32)); }),
-              {"kernel turned needs", "bytes of shared memory", "sm_90a has 232448", "smaller tiles"});
+              {"kernel turned needs", "bytes of shared memory", "sm_90a has 232448", "smaller tiles",
+               " for " + std::string(__FILE__) + ":" + std::to_string(line)});
 }
 
 TEST_F(GpuRefusals, MoreRegistersThanAThreadHas) {

@@ -360,10 +360,12 @@ ThreadProgram lowerToThreads(ModuleOp module, const BlockShape &block, const std
     } else if (emitter.storesWholeRows()) {
       options.wholeRows = false;
       options.stages = stages;
-    } else
+    } else {
+      std::string uses = emitter.sharedUses();
       throw Error("kernel " + kernel.getName().str() + " needs " + std::to_string(emitter.sharedBytes()) +
-                  " bytes of shared memory per block, and " + architecture + " has " +
-                  std::to_string(sharedBytesOf(architecture)) + ": use smaller tiles");
+                  " bytes of shared memory per block" + (uses.empty() ? "" : " (" + uses + ")") + ", and " +
+                  architecture + " has " + std::to_string(sharedBytesOf(architecture)) + ": use smaller tiles");
+    }
   }
   kernel.walk([&](tile::LoadOp load) {
     if (load->hasAttr(bulkAttr) || load->hasAttr(asyncAttr))

@@ -121,6 +121,7 @@ void ThreadEmitter::planBulkStores() {
     if (auto same = llvm::find_if(planned, isLike); same != planned.end()) {
       bulkStaging_[op] = bulkStaging_.lookup(same->first);
     } else {
+      b_.setLoc(op->getLoc());
       bulkStaging_[op] = {allocateShared(plan.buffers * plan.sliceBytes(), panelAlignment), newGroup()};
       savedBySlices_ += llvm::alignTo((plan.slices - plan.buffers) * plan.sliceBytes(), panelAlignment);
     }

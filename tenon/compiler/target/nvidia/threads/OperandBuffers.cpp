@@ -58,6 +58,7 @@ std::unique_ptr<ThreadEmitter::OperandBuffers> ThreadEmitter::planOperandBuffers
   if (buffers->operands.empty())
     return nullptr;
   buffersOperands_ = true;
+  b_.setLoc(buffers->operands.front().dot.getLoc());
   int64_t begin = allocateShared(buffersOfLoop * buffers->bytes, panelAlignment);
   buffers->window = {begin, begin + buffersOfLoop * buffers->bytes};
   for (OperandBuffers::Operand &operand : buffers->operands) {

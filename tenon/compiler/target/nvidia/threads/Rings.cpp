@@ -142,6 +142,7 @@ void ThreadEmitter::planRings() {
   planJoinedDots();
   for (auto &ring : rings_) {
     int64_t bytes = ring->stages * ring->slotBytes;
+    b_.setLoc(ring->transfers.front().load.getLoc());
     ring->window.begin = allocateShared(bytes, panelAlignment);
     ring->window.end = ring->window.begin + bytes;
     if (ring->stages > 1 && ring->steps.empty())

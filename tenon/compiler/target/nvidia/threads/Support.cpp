@@ -141,10 +141,30 @@ void ThreadEmitter::storeGlobal(Value value, Value address, int64_t offset, Valu
 //===--- Shared memory --------------------------------------------------------------------------------------------===//
 
 int64_t ThreadEmitter::allocateShared(int64_t bytes, int64_t alignment) {
+  llvm::erase_if(sharedUses_, [&](const SharedUse &use) { return use.end > usedShared_; });
   int64_t begin = llvm::alignTo(usedShared_, alignment);
   usedShared_ = begin + bytes;
-  peakShared_ = std::max(peakShared_, usedShared_);
+  sharedUses_.push_back({begin, usedShared_, b_.getLoc()});
+  if (usedShared_ > peakShared_) {
+    peakShared_ = usedShared_;
+    usesAtPeak_ = sharedUses_;
+  }
   return begin;
+}
+
+std::string ThreadEmitter::sharedUses() const {
+  llvm::StringMap<int64_t> byPlace;
+  for (const SharedUse &use : usesAtPeak_)
+    byPlace[lower::placeOf(use.where)] += use.end - use.begin;
+  SmallVector<std::pair<int64_t, StringRef>> largest;
+  for (const auto &one : byPlace)
+    if (!one.first().empty())
+      largest.push_back({one.second, one.first()});
+  llvm::sort(largest, [](const auto &a, const auto &b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::string text;
+  for (const auto &[bytes, place] : ArrayRef(largest).take_front(3))
+    text += (text.empty() ? "" : ", ") + std::to_string(bytes) + " for " + place.str();
+  return text;
 }
 
 void ThreadEmitter::storeShared(Value value, Value address, int64_t offset, Value mask, SharedWindow window,

@@ -56,6 +56,8 @@ public:
 
   mlir::LogicalResult run();
   int64_t sharedBytes() const { return peakShared_; }
+  /// What most of it is for, by lines of the kernel: "65536 for a.cpp:7, ...".
+  std::string sharedUses() const;
   /// "file:line: ..." for everything worth telling the user.
   std::vector<std::string> remarks() const { return remarks_; }
   using Assert = lower::KernelInfo::Gpu::Assert;
@@ -572,6 +574,11 @@ private:
   llvm::DenseMap<mlir::Operation *, Staged> groupExchanges_; ///< by conversion
   std::vector<TensorMap> tensorMaps_;
   unsigned nextWord_ = 0;
+  struct SharedUse {
+    int64_t begin, end;
+    mlir::Location where;
+  };
+  llvm::SmallVector<SharedUse> sharedUses_, usesAtPeak_; ///< the former: some may be released already
   int64_t usedShared_ = 0, peakShared_ = 0, neverReleased_ = 0, savedBySlices_ = 0, stageBytes_ = 0;
   int nextGroup_ = 0;
   bool readsOtherBlocks_ = false; ///< of the cluster
