@@ -61,7 +61,7 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
     return {{"bm", std::max<int64_t>(m, 1)},
             {"bn", std::clamp<int64_t>(roundUp((n + threads - 1) / threads, 64), 128, threads > 1 ? 1024 : 4096)},
             {"bk", 128}};
-  // f16 is packed as f32, and so is f8 without instructions for bf16.
+  // f16 is packed as f32; f8 as bf16 where there are instructions for that, but sizes are those for f32.
   int64_t size = dtype == bf16 || isInteger(dtype) || dtype == f64 ? static_cast<int64_t>(sizeOf(dtype)) : 4;
   // What the register block reads of b, and 32 rows of a and 32 columns of b for tiles of AMX, should be in L1.
   constexpr int64_t depth = 512;

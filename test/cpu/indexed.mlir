@@ -48,6 +48,25 @@ func.func @rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: !tile.v
 
 // -----
 
+// 32-bit numbers that are widened before something is added cannot wrap around: neighbours, too.
+// CHECK-LABEL: func.func private @instance
+// CHECK: llvm.intr.masked.load
+// CHECK-NOT: masked.gather
+func.func @widened(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                   %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %first: i64) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %places = tile.iota 0 : tensor<64xi32>
+  %row = tile.reshape %places : tensor<64xi32> -> tensor<1x64xi32>
+  %wide = tile.cast %row : tensor<1x64xi32> -> tensor<1x64xi64>
+  %start = tile.splat %first : i64 -> tensor<1x64xi64>
+  %columns = arith.addi %wide, %start : tensor<1x64xi64>
+  %t = tile.gather %x[%columns : tensor<1x64xi64>] : !tile.view<1, f32> -> tensor<1x64xf32>
+  tile.store %t, %y[%c0, %c0] : tensor<1x64xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
 // Every other element of a row: one access for each lane.
 // CHECK-LABEL: func.func private @instance
 // CHECK: llvm.intr.masked.gather

@@ -187,3 +187,19 @@ func.func @halves(%y: !tile.view<2, i32> {tile.divisible = array<i64: 16, 16, 16
   tile.store %r, %y[%c0, %c0] : tensor<128x64xi32>, !tile.view<2, i32>
   return
 }
+
+// -----
+
+// What all threads have is not kept by all of them when it is put together: they divide the whole.
+// CHECK-LABEL: @of_duplicates
+// CHECK: tile.concat {{.*}} -> tensor<1x256xf32, #[[WHOLE:.*]]>
+// CHECK-NEXT: tile.store {{.*}} : tensor<1x256xf32, #[[WHOLE]]>
+func.func @of_duplicates(%x: !tile.view<2, f32> {tile.divisible = array<i64: 16, 16, 16, 16, 1>, tile.unit_stride = 1 : i64},
+                         %y: !tile.view<2, f32> {tile.divisible = array<i64: 16, 16, 16, 16, 1>, tile.unit_stride = 1 : i64}) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<1x16xf32>
+  %b = arith.mulf %a, %a : tensor<1x16xf32>
+  %r = tile.concat %a, %b, %a, %b, %a, %b, %a, %b, %a, %b, %a, %b, %a, %b, %a, %b dim 1 : tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32> -> tensor<1x256xf32>
+  tile.store %r, %y[%c0, %c0] : tensor<1x256xf32>, !tile.view<2, f32>
+  return
+}

@@ -244,7 +244,10 @@ Nest::Address Nest::indexedAddress(const ViewParts &view, OperandRange indices, 
   if (auto row = rowAddress(view, indices, mask, coords))
     return *row;
   if (lanesIn(coords))
-    e_.remark(b_.getLoc(), "accessed one element at a time: the indices are not known to go along a row of the view");
+    e_.remark(b_.getLoc(), view.unitStride < 0
+                               ? "accessed one element at a time: the view has no unit stride"
+                               : "accessed one element at a time: not known to go along a row of the view, under a mask "
+                                 "that the machine has");
   Address address;
   address.contiguous = false;
   Value offset;

@@ -3,6 +3,7 @@
 
 #include "tenon/compiler/lower/Elements.h"
 #include "tenon/compiler/target/cpu/KeepOperands.h"
+#include "tenon/compiler/target/cpu/Placement.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -24,17 +25,6 @@ int laneDim(ArrayRef<int64_t> shape) {
   for (int d = static_cast<int>(shape.size()) - 1; d >= 0; --d)
     if (shape[d] != 1)
       return d;
-  return -1;
-}
-
-/// The dimension of a reshape's operand that is `dim` of its result: what is not 1 keeps its order.
-int beforeReshape(tile::ReshapeOp op, int dim) {
-  auto from = op.getValue().getType().getShape(), to = op.getType().getShape();
-  auto isLong = [](int64_t extent) { return extent != 1; };
-  auto place = llvm::count_if(to.take_front(dim), isLong);
-  for (auto [d, extent] : llvm::enumerate(from))
-    if (isLong(extent) && place-- == 0)
-      return static_cast<int>(d);
   return -1;
 }
 

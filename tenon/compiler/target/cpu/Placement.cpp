@@ -70,6 +70,15 @@ bool isUnitReshape(tile::ReshapeOp op) {
   return squeezed(op.getValue().getType()) == squeezed(op.getType());
 }
 
+int beforeReshape(tile::ReshapeOp op, int dim) {
+  auto isLong = [](int64_t extent) { return extent != 1; };
+  auto place = llvm::count_if(op.getType().getShape().take_front(dim), isLong);
+  for (auto [d, extent] : llvm::enumerate(op.getValue().getType().getShape()))
+    if (isLong(extent) && place-- == 0)
+      return static_cast<int>(d);
+  return -1;
+}
+
 bool isPulled(Operation *op) {
   if (op->getNumResults() != 1 || !isTile(op->getResult(0)))
     return false;

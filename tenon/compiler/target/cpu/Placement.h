@@ -54,6 +54,8 @@ bool isPulled(mlir::Operation *op);
 bool isRoot(mlir::Operation *op);
 /// A reshape that only adds or removes dimensions of size 1.
 bool isUnitReshape(tile::ReshapeOp op);
+/// Of such a one: where a dimension of more than one element was before it; -1 where there is none.
+int beforeReshape(tile::ReshapeOp op, int dim);
 /// Visits tiles and, where `visit` says so, what they are pulled from: each once for every way of being wanted, "in place"
 /// (at the index the walk started with) or anywhere else.
 void walkPulled(llvm::SmallVector<std::pair<mlir::Value, bool>> from,

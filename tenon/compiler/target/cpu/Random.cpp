@@ -22,6 +22,7 @@
 // one number: the key, and where the upper half of the blocks' numbers is (found when the vector comes up) one of the
 // first two rounds' products and half of their exclusive ors.
 #include "tenon/compiler/target/cpu/Nest.h"
+#include "tenon/compiler/target/cpu/Steps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -221,38 +222,6 @@ Value outOfStep(Builder &b, const Draw &draw, Value first, unsigned lanes, unsig
   }
   return b.create<LLVM::LoadOp>(VectorType::get({lanes}, element),
                                 b.create<LLVM::GEPOp>(pointer, element, memory, ValueRange{within}), draw.bits() / 8);
-}
-
-/// By how much the value grows from one element to the next along a dimension, where that is the same everywhere.
-std::optional<int64_t> stepAlong(Value tile, int dim) {
-  auto type = llvm::dyn_cast<RankedTensorType>(tile.getType());
-  if (!type || type.getDimSize(dim) == 1)
-    return 0;
-  Operation *op = tile.getDefiningOp();
-  if (!op)
-    return std::nullopt;
-  if (auto numbers = llvm::dyn_cast<tile::IotaOp>(op))
-    return static_cast<int>(numbers.getDim()) == dim ? 1 : 0;
-  if (llvm::isa<tile::SplatOp>(op) || matchPattern(tile, m_Constant())) {
-    auto constant = llvm::dyn_cast<arith::ConstantOp>(op);
-    bool isSplat = !constant || llvm::isa<SplatElementsAttr>(constant.getValue());
-    return isSplat ? std::optional<int64_t>(0) : std::nullopt;
-  }
-  if (auto broadcast = llvm::dyn_cast<tile::BroadcastOp>(op))
-    return stepAlong(broadcast.getValue(), dim); // of one element there: no step
-  if (!isElementwise(op))
-    return std::nullopt;
-  SmallVector<std::optional<int64_t>> steps;
-  for (Value operand : op->getOperands())
-    steps.push_back(stepAlong(operand, dim));
-  if (llvm::any_of(steps, [](const auto &step) { return !step; }))
-    return std::nullopt;
-  if (llvm::isa<arith::AddIOp>(op))
-    return *steps[0] + *steps[1];
-  if (llvm::isa<arith::SubIOp>(op))
-    return *steps[0] - *steps[1];
-  bool constantAlong = llvm::all_of(steps, [](const auto &step) { return *step == 0; });
-  return constantAlong ? std::optional<int64_t>(0) : std::nullopt;
 }
 
 } // namespace

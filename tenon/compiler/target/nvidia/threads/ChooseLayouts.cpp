@@ -6,7 +6,8 @@
 //      neighbouring vectors of 16 bytes (or as wide as is known to be right). Every tile of that shape has it by default.
 //   2. A dot decides about its accumulator: the fragments of the matrix instruction.
 //   3. The rest follows, in program order. An element-wise op takes the layout of its operands (a dot's before memory's); a
-//      reduction's result is its operand's layout with the dimension projected away; a loop-carried tile has its body's.
+//      reduction's result is its operand's layout with the dimension projected away; a loop-carried tile has its body's;
+//      slices and concatenations follow their operands where that takes other registers and no exchange.
 //   4. What costs nothing to make again (constants, iota, splats, broadcasts, and element-wise ops of only those) has no
 //      layout of its own: it is made in each that somebody asks for. So is a load too small to be worth an exchange.
 //   5. Where an operand is needed in another layout than it has, nvidia.convert.
@@ -38,6 +39,7 @@ int64_t elementBytes(Value view) {
   return lower::byteSize(lower::memoryType(llvm::cast<tile::ViewType>(view.getType()).getElementType()));
 }
 ArrayRef<int64_t> shapeOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getShape(); }
+int64_t registersOf(LayoutAttr layout) { return int64_t(1) << (layout.getReg().size() / layout.getRank()); }
 int64_t elementsOf(Value tile) { return llvm::cast<RankedTensorType>(tile.getType()).getNumElements(); }
 
 /// Elements of a tile that each warpgroup may have in whole: two loads of 16 bytes a thread, and little shared memory
@@ -238,6 +240,8 @@ private:
             .Case<tile::ConcatOp>([&](auto concat) {
               Choice part = strongest(concat.getValues());
               auto layout = part.kind == Choice::Fixed ? concatenated(concat, part.layout) : std::nullopt;
+              if (layout && !part.ofDot && registersOf(*layout) > 2 * registersOf(memoryLayout(shapeOf(result))))
+                layout.reset(); // what many threads have would be with all of them
               operandLayouts_[concat] = layout ? part.layout : LayoutAttr();
               return part.kind == Choice::Unknown ? part : layout ? fixed(*layout, part.ofDot) : own();
             })
