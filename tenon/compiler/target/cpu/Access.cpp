@@ -246,8 +246,8 @@ Nest::Address Nest::indexedAddress(const ViewParts &view, OperandRange indices, 
   if (lanesIn(coords))
     e_.remark(b_.getLoc(), view.unitStride < 0
                                ? "accessed one element at a time: the view has no unit stride"
-                               : "accessed one element at a time: not known to go along a row of the view, under a mask "
-                                 "that the machine has");
+                               : "accessed one element at a time: the indices are not known to go along a row of the "
+                                 "view, or the mask differs within one and the processor has no AVX-512");
   Address address;
   address.contiguous = false;
   Value offset;

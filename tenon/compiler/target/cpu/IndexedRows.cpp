@@ -12,6 +12,7 @@
 using namespace mlir;
 
 namespace tenon::cpu {
+
 std::optional<Nest::Address> Nest::rowAddress(const ViewParts &view, OperandRange indices, Value mask,
                                               const Coords &coords) {
   const auto *lane = llvm::find_if(coords, [](const Coord &coord) { return coord.lanes; });

@@ -160,7 +160,7 @@ std::string ThreadEmitter::sharedUses() const {
   for (const auto &one : byPlace)
     if (!one.first().empty())
       largest.push_back({one.second, one.first()});
-  llvm::sort(largest, [](const auto &a, const auto &b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  llvm::sort(largest, std::greater<>());
   std::string text;
   for (const auto &[bytes, place] : ArrayRef(largest).take_front(3))
     text += (text.empty() ? "" : ", ") + std::to_string(bytes) + " for " + place.str();
