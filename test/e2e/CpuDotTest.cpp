@@ -170,9 +170,10 @@ TEST(CpuDot, EveryTypeAndLayout) {
   for (const std::string &level : levels())
     for (auto [left, right] : types)
       for (const Layout &layout : {rowMajor, columnMajor, everyOther, insideALarger}) {
-        // The other levels have one instruction for all types, and what it is fed with has been seen here; tiles are for
-        // bf16, for f8, which becomes that, and for bytes.
-        bool usesTiles = left == bf16 || left == f8e4m3 || (left == i8 && right == u8) || (isInteger(left) && layout.name == rowMajor.name);
+        // The other levels have one instruction for all types, and what it is fed with has been seen here; tiles are
+        // for bf16, for f8, which becomes that, and for bytes.
+        bool usesTiles = left == bf16 || left == f8e4m3 || (left == i8 && right == u8) ||
+                         (isInteger(left) && layout.name == rowMajor.name);
         if (level == "amx-emulated" ? !usesTiles || layout.name == everyOther.name
                                     : level != "native" && (left != f32 || layout.name == insideALarger.name))
           continue;

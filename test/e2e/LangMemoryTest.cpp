@@ -66,8 +66,9 @@ TEST_P(MemoryAccess, GatherAndScatterInTwoDimensions) {
       EXPECT_EQ(z.get({i, j}), x.get({j, i}) == 4 ? -1 : x.get({j, i}));
 }
 
-// Rows by their numbers, some of which are no row's: neighbours in memory, from a column on that may be before the first,
-// up to one behind the last. Masks of rows and of single elements. Sums of 8 bits that wrap around are no neighbours.
+// Rows by their numbers, some of which are no row's: neighbours in memory, from a column on that may be before the
+// first, up to one behind the last. Masks of rows and of single elements. Sums of 8 bits that wrap around are no
+// neighbours.
 TEST_P(MemoryAccess, RowsByTheirNumbers) {
   Kernel kernel("rows(x, number, y, z, first)", [](View x, View number, View y, View z, Index first) {
     Tile n = expand(number.load({0}, {6}), 1), column = iota(i64, {1, 40}, 1) + first;

@@ -154,7 +154,8 @@ TEST(OtherProducts, WhoseHalvesAreRotated) {
   for (DType type : {f32, bf16})
     for (Sizes sizes : {Sizes{70, 128, 136}, {1, 64, 70}, {33, 192, 0}}) {
       expectRightEverywhere(turnedProblem(type, sizes, 64), turned);
-      expectRightEverywhere(turnedProblem(type, {sizes[0], 96, sizes[2]}, 96), turned); // halves that are no power of two
+      expectRightEverywhere(turnedProblem(type, {sizes[0], 96, sizes[2]}, 96),
+                            turned); // halves that are no power of two
     }
   expectWarpgroups(turned, turnedProblem(bf16, {256, 256, 256}, 128), {{"bm", 128}, {"head", 128}});
 }

@@ -4,8 +4,8 @@
 //
 //     table.gather({expand(numbers, 1), iota(i64, {1, 128}, 1) + column})
 //
-// reads neighbours: along the lanes of a vector the last index goes up by one and the others stay. Such an access is that
-// of a window, a vector from the first lane's address on; any other is one access for each lane.
+// reads neighbours: along the lanes of a vector the last index goes up by one and the others stay. Such an access is
+// that of a window, a vector from the first lane's address on; any other is one access for each lane.
 #include "tenon/compiler/target/cpu/Nest.h"
 #include "tenon/compiler/target/cpu/Steps.h"
 

@@ -24,8 +24,8 @@ LinearLayout wgmmaOperandA(unsigned elementBits);
 LinearLayout mmaOperandA(unsigned elementBits);
 LinearLayout mmaOperandB(unsigned elementBits);
 LinearLayout mmaAccumulator();
-/// What a warp has at least of a product without the matrix unit, of so many rows and columns (powers of two): up to four
-/// columns of a row in a thread.
+/// What a warp has at least of a product without the matrix unit, of so many rows and columns (powers of two): up to
+/// four columns of a row in a thread.
 LinearLayout plainAccumulator(int64_t rows, int64_t columns);
 
 //--- Shared memory

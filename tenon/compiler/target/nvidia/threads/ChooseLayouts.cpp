@@ -3,12 +3,12 @@
 // tenon-nvidia-choose-layouts: which thread holds which element of every tile.
 //
 //   1. Memory decides: a tile shape that is loaded or stored gets the layout in which neighbouring threads move
-//      neighbouring vectors of 16 bytes (or as wide as is known to be right). Every tile of that shape has it by default.
+//      neighbouring vectors of 16 bytes (or as wide as is known to be right), by default.
 //   2. A dot decides about its accumulator: the fragments of the matrix instruction.
-//   3. The rest follows, in program order. An element-wise op takes the layout of its operands (a dot's before memory's); a
-//      reduction's result is its operand's layout with the dimension projected away; a loop-carried tile has its body's;
-//      slices and concatenations follow their operands where that takes other registers and no exchange.
-//   4. What costs nothing to make again (constants, iota, splats, broadcasts, and element-wise ops of only those) has no
+//   3. The rest follows, in program order. An element-wise op takes the layout of its operands (a dot's before memory's);
+//      a reduction's result is its operand's layout with the dimension projected away; a loop-carried tile has its
+//      body's; slices and concatenations follow their operands where that takes other registers and no exchange.
+//   4. What costs nothing to make again (constants, iota, splats, broadcasts, element-wise ops of only those) has no
 //      layout of its own: it is made in each that somebody asks for. So is a load too small to be worth an exchange.
 //   5. Where an operand is needed in another layout than it has, nvidia.convert.
 //

@@ -89,8 +89,8 @@ std::optional<LayoutAttr> concatenated(tile::ConcatOp op, LayoutAttr part) {
   bool areEqual = llvm::all_of(op.getValues(), [&](Value tile) { return shapeOf(tile) == shape; });
   if (!areEqual || !llvm::isPowerOf2_64(shape[dim]) || !covers(toLayout(part), shape))
     return std::nullopt;
-  // The tile's number is in bits of the register's behind those along the dimension: single elements become neighbours, and
-  // halves of a dot's sums what they were.
+  // The tile's number is in bits of the register's behind those along the dimension: single elements become neighbours,
+  // and halves of a dot's sums what they were.
   size_t rank = shape.size(), at = 0;
   for (size_t i = 0; i < part.getReg().size(); i += rank)
     if (part.getReg()[i + dim])

@@ -28,10 +28,11 @@ LayoutAttr transposed(LayoutAttr layout, llvm::ArrayRef<int64_t> permutation);
 /// The layout in which a reshape moves nothing: known when the shapes differ in dimensions of size 1 only, or all sizes are
 /// powers of two.
 std::optional<LayoutAttr> reshaped(LayoutAttr layout, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
-/// The layout in which a concatenation of equal tiles moves nothing, if they have `part`: every thread has its own elements
-/// of all of them. Known for tiles that are a power of two along the dimension.
+/// The layout in which a concatenation of equal tiles moves nothing, if they have `part`: every thread has its own
+/// elements of all of them. Known for tiles that are a power of two along the dimension.
 std::optional<LayoutAttr> concatenated(tile::ConcatOp op, LayoutAttr part);
-/// The same of a slice of a tile that has `whole`: known where all that it leaves out are other registers of each thread.
+/// The same of a slice of a tile that has `whole`: known where all that it leaves out are other registers of each
+/// thread.
 std::optional<LayoutAttr> sliced(tile::SliceOp op, LayoutAttr whole);
 /// Whether a reshape moves no element to another thread: the layouts agree in row-major order of their extents.
 bool reshapesInPlace(mlir::RankedTensorType from, mlir::RankedTensorType to);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements that change threads: layout conversions, slices, concatenations, reshapes that mix dimensions. Where layouts agree
-// they are only other registers of the same threads (Layouts.h: sliced, concatenated, reshaped). The general way
+// Elements that change threads: layout conversions, slices, concatenations, reshapes that mix dimensions. Where layouts
+// agree they are only other registers of the same threads (Layouts.h: sliced, concatenated, reshaped). The general way
 // is through shared memory: everybody writes what it has (each element once), everybody reads what it needs. Rows are
 // padded by 16 bytes so that a column does not sit in one bank.
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
