@@ -496,7 +496,7 @@ TEST(CpuMemory, ExtremesOfRowsSeeEveryNan) {
       }
       x.set({cols, cols / 2}, 0.0);
       x.set({cols + 1, cols / 2}, -0.0);
-      for (const char *isa : {"native", "avx2", "baseline"}) {
+      for (const char *isa : {"native", "amx-emulated", "avx2", "baseline"}) {
         LaunchOptions options;
         options.params = {{"cols", cols}};
         options.compile.isa = isa;
@@ -534,7 +534,7 @@ TEST(CpuMemory, ExtremesOfRowsAreThoseOfNumbers) {
           wantedMost[row] = std::max(wantedMost[row], x.get({row, col}));
           wantedLeast[row] = std::min(wantedLeast[row], x.get({row, col}));
         }
-      for (const char *isa : {"native", "avx2"}) {
+      for (const char *isa : {"native", "amx-emulated", "avx2"}) {
         LaunchOptions options;
         options.params = {{"cols", cols}};
         options.compile.isa = isa;
@@ -545,6 +545,41 @@ TEST(CpuMemory, ExtremesOfRowsAreThoseOfNumbers) {
         }
       }
     }
+}
+
+/// Rows in flight whose largest is found by its bits: those that have to be gone over again, because of a NaN, of
+/// infinities, of zeros or of numbers that f16 has no place for, keep their place among the others.
+TEST(CpuMemory, RowsInFlightThatAreReducedAgain) {
+  const Kernel shifted("shifted(x, y, rows=1, cols=4096)", [](View x, View y, Param rows, Param cols) {
+    Index i = grid(cdiv(x.size(0), rows));
+    Tile t = x.load({i * rows, 0}, {rows, cols}).to(f32), m = max(t, 1);
+    y.store({i * rows, 0}, m + sum(abs(t - m), 1));
+  });
+  constexpr int64_t rows = 40, cols = 4096;
+  Tensor x = Tensor::empty(bf16, {rows, cols});
+  x.fillRandom(3, -4, 4);
+  const double odd[] = {NAN, -INFINITY, 0x1p122, -0x1p127, INFINITY};
+  for (int64_t row = 0; row < rows; row += 3)
+    x.set({row, row * 97 % cols}, odd[row / 3 % 5]);
+  for (int64_t col = 0; col < cols; ++col) {
+    x.set({7, col}, col == 100 ? 0.0 : -0.0);
+    x.set({8, col}, -0x1p125);
+  }
+  Tensor wanted = Tensor::zeros(f32, {rows, 1}), y = Tensor::zeros(f32, {rows, 1});
+  launch(shifted, {x, wanted}, {.target = Target::interpreter});
+  for (const char *isa : {"native", "amx-emulated"}) {
+    LaunchOptions options;
+    options.compile.isa = isa;
+    options.threads = 1;
+    launch(shifted, {x, y}, options);
+    for (int64_t row = 0; row < rows; ++row) {
+      double want = wanted.get({row, 0}), got = y.get({row, 0});
+      if (std::isfinite(want))
+        EXPECT_NEAR(got, want, 1e-5 * std::abs(want)) << isa << ", row " << row;
+      else
+        EXPECT_TRUE(std::isnan(want) ? std::isnan(got) : got == want) << isa << ", row " << row;
+    }
+  }
 }
 
 /// Lanes in pairs: what comes out stands where it came in, from rows that end anywhere, beside a vector that all rows

@@ -50,8 +50,9 @@ Isa presetIsa(const std::string &name) {
     if (name == "amx") {
       for (const char *feature : tileFeatures)
         isa.features += std::string(",+") + feature;
+      isa.features += ",+avx512fp16"; // of every processor with AMX
       isa.tiles = TileUnit::hardware;
-      isa.bringsRows = true;
+      isa.bringsRows = isa.comparesHalves = true;
     }
     isa.vectorBytes = 64;
     isa.registers = 32;
@@ -67,7 +68,7 @@ Isa presetIsa(const std::string &name) {
     isa = presetIsa("avx512");
     isa.name = name;
     isa.tiles = TileUnit::emulated;
-    isa.bringsRows = true;
+    isa.bringsRows = isa.comparesHalves = true;
   } else if (name == "scalar") {
     isa.vectorBytes = 4;
   } else {
@@ -93,7 +94,7 @@ Isa selectIsa(const std::string &limit) {
     Isa isa = selectIsa(avx512 ? "avx512-dot" : best);
     isa.name = limit;
     isa.tiles = TileUnit::emulated;
-    isa.bringsRows = true;
+    isa.bringsRows = isa.comparesHalves = true;
     return isa;
   }
   std::string name = limit == "native" ? best : limit;
@@ -121,6 +122,7 @@ Isa selectIsa(const std::string &limit) {
     isa.bringsRows = hasAll(features, {tileFeatures[0]});
     isa.dotsBf16 = features.lookup("avx512bf16");
     isa.dotsBytes = features.lookup("avx512vnni");
+    isa.comparesHalves = features.lookup("avx512fp16");
     isa.tiles = tiles ? TileUnit::hardware : TileUnit::none;
   }
   return isa;

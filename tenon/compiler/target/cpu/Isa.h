@@ -20,6 +20,7 @@ struct Isa {
   bool masksWords = false;      ///< masked loads and stores of 32- and 64-bit elements
   bool dotsBf16 = false;        ///< vdpbf16ps on 512 bits
   bool dotsBytes = false;       ///< vpdpbusd on 512 bits
+  bool comparesHalves = false;  ///< vmaxph and vcmpph on 512 bits; of "amx-emulated" LLVM's code for them
   /// Its own prefetching is too short, as it ends with a page: loops and dots bring in what is next (Prefetch,
   /// DotAhead, DotThin), and go over several pages at once (Streaming, Overlap).
   bool bringsRows = false;

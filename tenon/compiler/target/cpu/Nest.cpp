@@ -302,8 +302,11 @@ SmallVector<Value> Nest::combineAll(ArrayRef<Value> left, ArrayRef<Value> right)
   for (const NestRoot &root : group_.roots)
     if (auto reduce = llvm::dyn_cast_if_present<tile::ReduceOp>(root.op)) {
       size_t n = reduce.getValues().size();
-      llvm::append_range(results,
-                         combineElements(b_, reduce.getCombine(), left.slice(at, n), right.slice(at, n)));
+      if (byHalves_.contains(reduce))
+        results.push_back(combineHalves(reduce, left[at], right[at]));
+      else
+        llvm::append_range(results,
+                           combineElements(b_, reduce.getCombine(), left.slice(at, n), right.slice(at, n)));
       at += n;
     }
   return results;
@@ -351,19 +354,25 @@ void Nest::emitReduction(int dim, Coords coords) {
     inits = step_(e_.index(0));
     first = step;
   }
-  SmallVector<Value> total = inits, ordered;
-  SmallVector<size_t> extremes;
+  SmallVector<Value> total = inits, ordered, orderedHalves;
+  SmallVector<size_t> extremes, halves;
   if (first < whole) {
     extremes = extremesOfLanes();
-    for (size_t at : extremes)
+    if (first == 0)
+      halves = takeHalves(extremes, inits);
+    for (size_t at : llvm::concat<size_t>(extremes, halves))
       llvm::append_range(inits, orderedLanes(inits[at]));
     size_t count = total.size();
     int64_t parts = vectorized && first == 0 ? partsOfRow(whole, step) : 1;
     total = loopOverParts(first, e_.index(whole / parts), whole, parts, step, inits,
                           [&](Value counter, ValueRange carried) {
-                            return combineOrdered(SmallVector<Value>(carried), step_(counter), extremes);
+                            return combineOrdered(SmallVector<Value>(carried), step_(counter), extremes, halves);
                           });
-    ordered.append(total.begin() + count, total.end());
+    byHalves_.clear();
+    for (size_t at : halves)
+      total[at] = widenHalves(total[at]);
+    for (Value mask : llvm::drop_begin(total, count))
+      (lanesOf(mask) == pairedLanes ? orderedHalves : ordered).push_back(mask);
     total.truncate(count);
   }
   if (vectorized) {
@@ -373,11 +382,15 @@ void Nest::emitReduction(int dim, Coords coords) {
       total = combineInto(total, step_(counter));
     });
     // The masks know of every NaN of whole steps, but not of the pieces.
-    total = horizontal(total, whole == extent && !ordered.empty() ? ArrayRef(extremes) : ArrayRef<size_t>());
+    SmallVector<size_t> known;
+    if (whole == extent)
+      known.append(llvm::to_vector(llvm::concat<size_t>(extremes, halves)));
+    total = horizontal(total, known);
     restoreNans(total, ordered, extremes);
   }
   lanes_ = outerLanes;
   storeReduced(total, coords);
+  reduceAgain(halves, total, orderedHalves, coords);
 }
 
 //===--- One vector of elements -----------------------------------------------------------------------------------===//
@@ -409,6 +422,8 @@ SmallVector<Value> Nest::body(const Coords &coords) {
         })
         .Case<tile::AssertOp>([&](auto op) { check(op, coords); })
         .Case<tile::ReduceOp>([&](auto op) {
+          if (byHalves_.contains(op))
+            return reduced.push_back(loadHalves(loadOfHalves(op), coords));
           for (Value value : op.getValues())
             reduced.push_back(compute(value, coords));
         });
@@ -420,7 +435,7 @@ SmallVector<Value> Nest::body(const Coords &coords) {
 /// Tells Prefetch of the innermost loop, if that goes over whole vectors of what is known to be inside.
 void Nest::noteLoop(const Coords &coords) {
   auto loop = llvm::dyn_cast<scf::ForOp>(b_.getInsertionBlock()->getParentOp());
-  if (isLongRow_)
+  if (isLongRow_ || isAgain_)
     return;
   bool isOutside = levels_.size() == 1; // a first step that stands before the loops: the loop is the kernel's
   if (checked_ || vectorDim_ < 0 || lanes_ != vectorLanes_ || !loop || isOutside ||

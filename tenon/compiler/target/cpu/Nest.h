@@ -74,13 +74,22 @@ private:
   llvm::SmallVector<mlir::Value> horizontal(llvm::SmallVector<mlir::Value> values, llvm::ArrayRef<size_t> extremes);
   // OrderedExtremes.cpp
   llvm::SmallVector<size_t> extremesOfLanes();
+  /// For every two registers of the vector, the lanes in which neither has a NaN.
   llvm::SmallVector<mlir::Value> orderedLanes(mlir::Value vector);
   llvm::SmallVector<mlir::Value> combineOrdered(llvm::ArrayRef<mlir::Value> carried, llvm::ArrayRef<mlir::Value> values,
-                                                llvm::ArrayRef<size_t> extremes);
+                                                llvm::ArrayRef<size_t> extremes, llvm::ArrayRef<size_t> halves);
   void dropNans(llvm::ArrayRef<mlir::Value> combined, llvm::ArrayRef<size_t> extremes);
   void restoreNans(llvm::MutableArrayRef<mlir::Value> values, llvm::ArrayRef<mlir::Value> carried,
                    llvm::ArrayRef<size_t> extremes);
   void storeReduced(llvm::ArrayRef<mlir::Value> values, Coords coords);
+  // HalfExtremes.cpp
+  tile::LoadOp loadOfHalves(tile::ReduceOp reduce);
+  llvm::SmallVector<size_t> takeHalves(llvm::SmallVectorImpl<size_t> &extremes, llvm::MutableArrayRef<mlir::Value> inits);
+  mlir::Value loadHalves(tile::LoadOp load, const Coords &coords);
+  mlir::Value combineHalves(tile::ReduceOp reduce, mlir::Value carried, mlir::Value value);
+  mlir::Value widenHalves(mlir::Value halves);
+  void reduceAgain(llvm::ArrayRef<size_t> halves, llvm::ArrayRef<mlir::Value> values, llvm::ArrayRef<mlir::Value> masks,
+                   const Coords &coords);
 
   mlir::Value compute(mlir::Value tile, Coords coords);
   mlir::Value computeHere(mlir::Value tile, const Coords &coords);
@@ -171,6 +180,8 @@ private:
   mlir::ImplicitLocOpBuilder &b_;
   const NestGroup &group_;
   bool checked_ = false, streaming_ = false;
+  bool isAgain_ = false;     ///< a row that was reduced by its halves in vain (HalfExtremes.cpp)
+  llvm::DenseSet<mlir::Operation *> byHalves_; ///< the reductions that the loop being emitted takes in as they lie
   bool isLongRow_ = false;   ///< several rows as one (Interleave.cpp)
   bool paired_ = false;      ///< vectors of 32 lanes, or a multiple, have them in pairs (PairLanes.cpp)
   unsigned vectorLanes_ = 0; ///< of a whole step along vectorDim_

@@ -22,6 +22,7 @@ namespace tenon::cpu {
 namespace {
 
 constexpr unsigned registerLanes = 16;
+constexpr unsigned registerBits = 512;
 
 bool isExtreme(tile::ReduceOp reduce) {
   Block &block = reduce.getCombine().front();
@@ -50,14 +51,12 @@ SmallVector<size_t> Nest::extremesOfLanes() {
   return found;
 }
 
-/// For every two registers of the vector, the lanes in which neither has a NaN.
 SmallVector<Value> Nest::orderedLanes(Value vector) {
   SmallVector<Value> masks;
-  for (unsigned first = 0; first < lanesOf(vector); first += 2 * registerLanes) {
-    auto part = [&](unsigned at) -> Value {
-      return b_.create<vector::ExtractStridedSliceOp>(vector, at, registerLanes, 1);
-    };
-    masks.push_back(b_.create<arith::CmpFOp>(arith::CmpFPredicate::ORD, part(first), part(first + registerLanes)));
+  unsigned lanes = registerBits / getElementTypeOrSelf(vector.getType()).getIntOrFloatBitWidth();
+  for (unsigned first = 0; first < lanesOf(vector); first += 2 * lanes) {
+    auto part = [&](unsigned at) -> Value { return b_.create<vector::ExtractStridedSliceOp>(vector, at, lanes, 1); };
+    masks.push_back(b_.create<arith::CmpFOp>(arith::CmpFPredicate::ORD, part(first), part(first + lanes)));
   }
   return masks;
 }
@@ -71,11 +70,12 @@ void Nest::dropNans(ArrayRef<Value> combined, ArrayRef<size_t> extremes) {
 }
 
 /// What combineAll does, with the masks after the values. `carried` has both, `values` none.
-SmallVector<Value> Nest::combineOrdered(ArrayRef<Value> carried, ArrayRef<Value> values, ArrayRef<size_t> extremes) {
+SmallVector<Value> Nest::combineOrdered(ArrayRef<Value> carried, ArrayRef<Value> values, ArrayRef<size_t> extremes,
+                                        ArrayRef<size_t> halves) {
   SmallVector<Value> combined = combineAll(carried.take_front(values.size()), values);
   carried = carried.drop_front(values.size());
   dropNans(combined, extremes);
-  for (size_t at : extremes)
+  for (size_t at : llvm::to_vector(llvm::concat<const size_t>(extremes, halves)))
     for (Value mask : orderedLanes(values[at])) {
       combined.push_back(b_.create<arith::AndIOp>(carried.front(), mask));
       carried = carried.drop_front();

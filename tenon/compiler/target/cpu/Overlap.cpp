@@ -95,7 +95,7 @@ std::optional<Stage> stageOf(scf::IfOp nest) {
   for (Operation &op : *stage.block)
     if (auto loop = llvm::dyn_cast<scf::ForOp>(op); loop && !stage.loop)
       stage.loop = loop;
-    else if (hasLoops(op))
+    else if (hasLoops(op) && !(stage.loop && llvm::isa<scf::IfOp>(op))) // what is seldom done goes with the stage
       return std::nullopt;
   return stage.loop && findParts(stage) ? std::optional(stage) : std::nullopt;
 }
@@ -213,7 +213,7 @@ bool keepsOrder(LLVM::GEPOp buffer, Stage &stage) {
             vector.getElementType() != element.getElemType())
           return false;
       }
-    } else if (bool isBehind = use->getBlock() == stage.block && stage.loop->isBeforeInBlock(use);
+    } else if (bool isBehind = stage.loop->isBeforeInBlock(stage.block->findAncestorOpInBlock(*use));
                !llvm::isa<LLVM::LoadOp>(use) && !(isBehind && llvm::isa<LLVM::StoreOp>(use))) {
       return false;
     }
