@@ -36,12 +36,14 @@ constexpr size_t scratchAlignment = 64;
 constexpr int64_t piecesPerThread = 4; // if all were as long as the first
 constexpr int mostThreads = 1024; // or as many as there are processors: TBB would start a million, and never end them
 // Of all the work together, on one thread: for less than the first nobody is woken, for more than the second always.
-constexpr float secondsWorthWaking = 10e-6f, secondsWorthAnything = 30e-6f;
+// Up to the third that is only believed of a run alone, since the first items of a shared one can take ten times as
+// long.
+constexpr float secondsWorthWaking = 10e-6f, secondsWorthAnything = 30e-6f, secondsBeyondDoubt = 300e-6f;
 constexpr float paidBack = 1.0f / 64; // of what sharing lost, by each run alone
 constexpr float worthIt = 0.1f;       // of a run alone: what sharing has to gain, since the others have better to do
 // What sharing can have lost or gained, in runs alone, so that one that was held up neither decides alone nor for long.
 constexpr float leastDebt = 8, mostDebt = 64, mostCredit = 8;
-constexpr int sharedUntilAlone = 256; // then it is seen again how long a run alone takes
+constexpr int sharedUntilAlone = 1024; // then it is seen again how long a run alone takes
 
 using Clock = std::chrono::steady_clock;
 float secondsSince(Clock::time_point start) { return std::chrono::duration<float>(Clock::now() - start).count(); }
@@ -243,8 +245,8 @@ struct CpuPool::Impl {
 
 CpuPool::CpuPool(int threads) : threads_(threads) {
   if (int most = std::max(mostThreads, tbb::info::default_concurrency()); threads < 0 || threads > most)
-    throw Error("a pool of " + std::to_string(threads) + " threads is not possible; give 1 to " +
-                std::to_string(most) + ", or 0 for all");
+    throw Error("a pool of " + std::to_string(threads) + " threads is not possible; give 1 to " + std::to_string(most) +
+                ", or 0 for all");
   if (threads == 0)
     threads_ = std::max(1, tbb::info::default_concurrency());
   if (threads_ > 1)
@@ -260,20 +262,19 @@ CpuPool &CpuPool::global() {
 
 bool CpuPool::Pace::isShared(int64_t count) const {
   float alone = secondsEach_.load(std::memory_order_relaxed) * static_cast<float>(count);
-  if (alone <= 0 || alone >= secondsWorthAnything)
+  if (alone <= 0 || alone >= secondsBeyondDoubt)
     return true;
-  return alone >= secondsWorthWaking && debt_.load(std::memory_order_relaxed) <= 0 &&
-         sharedInARow_.load(std::memory_order_relaxed) < sharedUntilAlone;
+  return alone >= secondsWorthWaking && sharedInARow_.load(std::memory_order_relaxed) < sharedUntilAlone &&
+         (alone >= secondsWorthAnything || debt_.load(std::memory_order_relaxed) <= 0);
 }
 
 void CpuPool::Pace::ranAlone(int64_t count, float seconds) {
-  // More than twice as long as before is believed when it is seen again: a run that was held up would make sharing look
-  // good.
+  // More than twice as long as before is believed when it is seen again, alone: a run that was held up would make
+  // sharing look good.
   float items = static_cast<float>(count), known = secondsEach_.load(std::memory_order_relaxed) * items;
-  if (known > 0)
-    seconds = std::min(seconds, std::max(2 * known, secondsWorthWaking));
-  secondsEach_.store(seconds / items, std::memory_order_relaxed);
-  sharedInARow_.store(0, std::memory_order_relaxed);
+  float most = known > 0 ? std::max(2 * known, secondsWorthWaking) : seconds;
+  secondsEach_.store(std::min(seconds, most) / items, std::memory_order_relaxed);
+  sharedInARow_.store(seconds > most ? sharedUntilAlone : 0, std::memory_order_relaxed);
   if (float debt = debt_.load(std::memory_order_relaxed); debt > 0)
     debt_.store(std::max(debt - paidBack, 0.0f), std::memory_order_relaxed);
 }
@@ -281,8 +282,8 @@ void CpuPool::Pace::ranAlone(int64_t count, float seconds) {
 void CpuPool::Pace::ranShared(int64_t count, float seconds, float firstSecondsEach) {
   float items = static_cast<float>(count);
   float alone = secondsEach_.load(std::memory_order_relaxed) * items;
-  bool isKnown = alone > 0 && alone < secondsWorthAnything;
-  if (isKnown) {
+  bool isKnown = alone > 0 && alone < secondsBeyondDoubt;
+  if (isKnown && alone < secondsWorthAnything) {
     float limit = mostDebt_.load(std::memory_order_relaxed);
     float lost = std::min(seconds / alone - 1 + worthIt, limit);
     float debt = std::max(debt_.load(std::memory_order_relaxed) + lost, -mostCredit);
@@ -291,12 +292,14 @@ void CpuPool::Pace::ranShared(int64_t count, float seconds, float firstSecondsEa
       mostDebt_.store(std::min(2 * limit, mostDebt), std::memory_order_relaxed);
     else if (debt == -mostCredit)
       mostDebt_.store(leastDebt, std::memory_order_relaxed);
-    sharedInARow_.fetch_add(1, std::memory_order_relaxed);
   }
   // The first items take longer than the others, and longer still where others have just been woken. That is good
-  // enough to see that work is long, not to compare it with.
-  if (isKnown && firstSecondsEach * items < secondsWorthAnything)
+  // enough to see that there is more to do than before, not to compare it with.
+  float more = alone < secondsWorthAnything ? secondsWorthAnything : secondsBeyondDoubt;
+  if (isKnown && firstSecondsEach * items < more) {
+    sharedInARow_.fetch_add(1, std::memory_order_relaxed);
     return;
+  }
   secondsEach_.store(firstSecondsEach, std::memory_order_relaxed);
   sharedInARow_.store(sharedUntilAlone, std::memory_order_relaxed);
 }
