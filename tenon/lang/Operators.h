@@ -158,8 +158,9 @@ struct RandomOptions {
   int rounds = 10; ///< of the generator: 7 to 10. 7 are the fewest that pass its authors' tests, 10 leave a margin
 };
 /// 32 random bits (u32) per counter c: word c % 4 of philox(seed, c / 4). Neighbouring elements with neighbouring
-/// counters share one evaluation of the generator, where philox has one for each element. Or 16 bits (u16): a half of
-/// word c % 8 / 2 for c / 8, the lower one for even c.
+/// counters share one evaluation of the generator, where philox has one for each element. Or 16 bits (u16),
+/// sixteen numbers of one evaluation: any two of them are 32 uniform bits, but all sixteen have no more than the
+/// generator's 128 between them (docs/numerics.md has how). Where that is not enough, draw 32.
 Tile random_bits(Arg seed, const Tile &counter, RandomOptions options = {},
                  std::source_location where = std::source_location::current());
 /// Uniform f32 in [0, 1), a multiple of 2^-24.

@@ -107,9 +107,9 @@ func.func @first_loop_of_stored(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i
 // Random numbers that are no whole lumps have a loop of their own that reads nothing: it brings in half of the row that is read next, the other
 // loop half of the one after it.
 // CHECK-LABEL: func.func private @instance
-// CHECK: scf.for %[[J:.*]] = %c0 to %c896 step %c128
+// CHECK: scf.for %[[J:.*]] = %c0 to %c768 step %c256
 // CHECK: arith.muli %[[J]], %c2
-// CHECK-COUNT-4: "llvm.intr.prefetch"
+// CHECK-COUNT-8: "llvm.intr.prefetch"
 // CHECK-NOT: "llvm.intr.prefetch"
 // CHECK: scf.for %{{.*}} = %c0 to %c992 step %c32
 // CHECK: "llvm.intr.prefetch"
@@ -133,8 +133,8 @@ func.func @noise(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.
 
 // They are drawn right before they are used, when the row is known.
 // CHECK-LABEL: func.func private @instance
-// CHECK: scf.for %{{.*}} = %c0 to %c896 step %c128
-// CHECK-COUNT-4: "llvm.intr.prefetch"
+// CHECK: scf.for %{{.*}} = %c0 to %c768 step %c256
+// CHECK-COUNT-8: "llvm.intr.prefetch"
 // CHECK: scf.for %{{.*}} = %c0 to %c992 step %c32
 // CHECK: "llvm.intr.prefetch"
 // CHECK: arith.mulf

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers of 16 bits, eight to an evaluation of the generator, with fewer rounds: the same bits on every target
+// Random numbers of 16 bits, sixteen to an evaluation of the generator, with fewer rounds: the same bits on every target
 // however the counters lie, and draws that look like chance: how often each number comes up, whether neighbours know of
-// each other, whether neighbouring seeds do.
+// each other, whether neighbouring seeds do. That any two of the sixteen are independent is shown, not tried.
 #include "LangSupport.h"
 
 #include "tenon/kernels/dropout/Reference.h"
+
+#include <algorithm>
+#include <bitset>
 
 using namespace tenon;
 using namespace tenon::test;
@@ -24,21 +27,73 @@ const Kernel halves("halves(y, first, seed, rows, cols, rounds=7)", [](View y, I
 
 TEST_P(RandomHalves, KnownAnswer) {
   // Of Random123: philox4x32 with 7 rounds, counter and key zero, is 5f6fb709 0d893f64 4f121f81 4f730a48.
-  Tensor y = Tensor::zeros(u16, {1, 8});
-  run(halves, {y, 0, 0}, {{"rows", 1}, {"cols", 8}});
-  EXPECT_EQ(intsOf(y), (std::vector<int64_t>{0xb709, 0x5f6f, 0x3f64, 0x0d89, 0x1f81, 0x4f12, 0x0a48, 0x4f73}));
+  // Upper bytes are those of halves b709 5f6f 3f64 0d89 1f81 4f12 0a48 4f73, then their lower bytes.
+  Tensor y = Tensor::zeros(u16, {1, 64});
+  run(halves, {y, 0, 0}, {{"rows", 1}, {"cols", 64}});
+  std::vector<int64_t> numbers = intsOf(y);
+  EXPECT_EQ((std::vector<int64_t>{numbers.begin(), numbers.begin() + 8}),
+            (std::vector<int64_t>{0xb700 | (0x09 ^ 0x81), 0x5f00 | (0x6f ^ 0x12), 0x3f00 | (0x64 ^ 0x48),
+                                  0x0d00 | (0x89 ^ 0x73), 0x1f00 | (0x81 ^ 0xb7), 0x4f00 | (0x12 ^ 0x5f),
+                                  0x0a00 | (0x48 ^ 0x3f), 0x4f00 | (0x73 ^ 0x0d)}));
+  EXPECT_EQ((std::vector<int64_t>{numbers.begin() + 32, numbers.begin() + 40}),
+            (std::vector<int64_t>{0x0900 | (0xb7 ^ 0x1f), 0x6f00 | (0x5f ^ 0x4f), 0x6400 | (0x3f ^ 0x0a),
+                                  0x8900 | (0x0d ^ 0x4f), 0x8100 | (0x1f ^ 0x09), 0x1200 | (0x4f ^ 0x6f),
+                                  0x4800 | (0x0a ^ 0x64), 0x7300 | (0x4f ^ 0x89)}));
+}
+
+TEST(RandomHalvesOfABlock, AnyTwoAreIndependentAndAllUpperBytesAre) {
+  // The numbers are linear in the block's 128 bits, so bits of them are independent if and only if no exclusive or of
+  // some is always 0: if the rows that say which of the 128 each is made of have full rank.
+  std::array<std::bitset<128>, 256> madeOf;
+  for (size_t bit = 0; bit < 128; ++bit) {
+    std::array<uint32_t, 4> words{};
+    words[bit / 32] = uint32_t(1) << bit % 32;
+    std::array<uint16_t, 16> numbers = zoo::randomHalves(words);
+    for (size_t i = 0; i < 256; ++i)
+      madeOf[i][bit] = numbers[i / 16] >> i % 16 & 1;
+  }
+  auto rank = [](std::vector<std::bitset<128>> rows) {
+    size_t found = 0;
+    for (size_t bit = 0; bit < 128; ++bit) {
+      auto pivot = std::find_if(rows.begin() + static_cast<ptrdiff_t>(found), rows.end(),
+                                [&](const auto &row) { return row[bit]; });
+      if (pivot == rows.end())
+        continue;
+      std::swap(*pivot, rows[found]);
+      for (size_t i = 0; i < rows.size(); ++i)
+        if (i != found && rows[i][bit])
+          rows[i] ^= rows[found];
+      ++found;
+    }
+    return found;
+  };
+  auto appendNumber = [&](std::vector<std::bitset<128>> &rows, size_t number, size_t firstBit) {
+    rows.insert(rows.end(), madeOf.begin() + static_cast<ptrdiff_t>(16 * number + firstBit),
+                madeOf.begin() + static_cast<ptrdiff_t>(16 * number + 16));
+  };
+  std::vector<std::bitset<128>> upperBytes;
+  for (size_t a = 0; a < 16; ++a) {
+    appendNumber(upperBytes, a, 8);
+    for (size_t c = 0; c < a; ++c) {
+      std::vector<std::bitset<128>> both;
+      appendNumber(both, a, 0);
+      appendNumber(both, c, 0);
+      EXPECT_EQ(rank(both), 32u) << a << " and " << c;
+    }
+  }
+  EXPECT_EQ(rank(upperBytes), 128u);
 }
 
 TEST_P(RandomHalves, OfCountersHoweverAligned) {
-  // Rows of a multiple of 8 and less, whole blocks and not, on both sides of where the blocks' numbers outgrow 32 bits
+  // Rows of a multiple of 64 and less, whole blocks and not, on both sides of where the blocks' numbers outgrow 32 bits
   // and the counters 64; what is left of a row; all numbers of rounds.
   for (DType type : {u16, u32})
-    for (int64_t columns : {256, 160, 48, 20, 17})
-      for (int64_t first : {int64_t(0), int64_t(8), int64_t(12), int64_t(-3), int64_t(0x7ffffffe0)}) {
+    for (int64_t columns : {256, 160, 64, 48, 20, 17})
+      for (int64_t first : {int64_t(0), int64_t(8), int64_t(12), int64_t(64), int64_t(-3), int64_t(0xfffffffe0)}) {
         int64_t rounds = 7 + columns % 4;
         Tensor y = Tensor::zeros(type, {5, columns});
         run(halves, {y, first, 0x7123456789abcdef},
-            {{"rows", 4}, {"cols", columns > 100 ? 256 : 16}, {"rounds", rounds}});
+            {{"rows", 4}, {"cols", columns > 100 ? 256 : columns == 64 ? 64 : 16}, {"rounds", rounds}});
         for (int64_t i = 0; i < 5; ++i)
           for (int64_t j = 0; j < columns; ++j)
             ASSERT_EQ(y.getInt({i, j}),
@@ -103,7 +158,7 @@ TEST_P(RandomHalves, LookLikeChance) {
   }
   // Neighbours, both halves of a word, the same place of the next block, rows; then the next seed, and one bit further
   // up in it.
-  for (int64_t lag : {1, 2, 3, 7, 8, 16, 1024})
+  for (int64_t lag : {1, 2, 3, 4, 7, 8, 16, 28, 32, 36, 64, 1024})
     EXPECT_NEAR(correlation(numbers.data(), numbers.data() + lag, n - lag), 0, 5 * deviation) << lag;
   for (int64_t seed : {int64_t(43), int64_t(42) + (int64_t(1) << 32), int64_t(42) + (int64_t(1) << 63)})
     EXPECT_NEAR(correlation(numbers.data(), draw(seed).data(), n), 0, 5 * deviation) << seed;

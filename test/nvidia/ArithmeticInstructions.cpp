@@ -3,6 +3,7 @@
 // The special function unit, packing, and the plain arithmetic whose rounding the pipeline promises.
 #include "test/nvidia/KernelText.h"
 
+#include <array>
 #include <bit>
 
 namespace tenon::test {
@@ -92,6 +93,23 @@ void widening(Tests &tests, const std::string &type) {
   tests.push_back(k.compare(Compare::F32).finish());
 }
 
+/// Bytes of two words by selectors of which every place is asked for everywhere, by their signs too.
+void permutingBytes(Tests &tests) {
+  Random random(42);
+  KernelText k("permute_bytes", threads);
+  for (int round = 0; round < rounds; ++round) {
+    std::array<std::vector<uint32_t>, 3> words;
+    for (std::vector<uint32_t> &each : words)
+      for (int i = 0; i < threads; ++i)
+        each.push_back(uint32_t(random.bits()) << 16 | random.bits());
+    std::string operands;
+    for (const std::vector<uint32_t> &each : words)
+      operands += (operands.empty() ? "" : ", ") + k.read(each, "i32");
+    k.write(k.op("nvidia.permute_bytes " + operands), "i32", 4);
+  }
+  tests.push_back(k.compare(Compare::Bits).finish());
+}
+
 } // namespace
 
 void addArithmeticTests(Tests &tests) {
@@ -103,6 +121,7 @@ void addArithmeticTests(Tests &tests) {
   overFloats(tests, "approx_tanh", "nvidia.approx tanh {0}", "f32", 4, Compare::F32, 1 << 14);
   overFloats(tests, "pack_f16", "nvidia.pack f16 {0}, {1}", "i32", 4, Compare::F16);
   overFloats(tests, "pack_bf16", "nvidia.pack bf16 {0}, {1}", "i32", 4, Compare::BF16);
+  permutingBytes(tests);
   widening(tests, "f16");
   widening(tests, "bf16");
   overFloats(tests, "truncate_f16", "arith.truncf {0} : f32 to f16", "f16", 2, Compare::F16);

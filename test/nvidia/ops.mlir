@@ -224,7 +224,7 @@ func.func @matrices(%s: i32, %a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4x
 }
 
 // CHECK-LABEL: func.func @arithmetic
-func.func @arithmetic(%f: f32) {
+func.func @arithmetic(%f: f32, %i: i32) {
   // CHECK: nvidia.approx ex2 %{{.*}} {nvidia.flush}
   %0 = nvidia.approx ex2 %f {nvidia.flush}
   // CHECK: nvidia.approx rcp
@@ -237,5 +237,7 @@ func.func @arithmetic(%f: f32) {
   %4 = nvidia.approx tanh %f
   // CHECK: nvidia.pack bf16 %{{.*}}, %{{.*}}
   %5 = nvidia.pack bf16 %f, %f
+  // CHECK: nvidia.permute_bytes %{{.*}}, %{{.*}}, %{{.*}}
+  %6 = nvidia.permute_bytes %5, %i, %i
   return
 }

@@ -81,16 +81,18 @@ func.func @known_bits() -> tensor<4xi32> {
   return %bits : tensor<4xi32>
 }
 
-// Half a word of the block counter / 8, by the low three bits of the counter, of seven rounds.
+// A number of 16 bits, half a word mixed with that of another, of one of the four blocks of 64 counters; seven rounds.
 // CHECK-LABEL: func.func @halves
 // CHECK-SAME: (%[[SEED:.*]]: i64, %[[COUNTER:.*]]: tensor<8xi64>)
 // KEEP-LABEL: func.func @halves
 func.func @halves(%seed: i64, %counter: tensor<8xi64>) -> tensor<8xi16> {
   // CHECK-NOT: tile.random_bits
-  // CHECK: %[[C3:.*]] = arith.constant dense<3> : tensor<8xi64>
-  // CHECK: arith.shrui %[[COUNTER]], %[[C3]]
+  // CHECK: %[[C4:.*]] = arith.constant dense<4> : tensor<8xi64>
+  // CHECK: arith.shrui %[[COUNTER]], %[[C4]]
+  // CHECK: arith.andi %{{.*}}, %{{.*}} : tensor<8xi64>
   // CHECK-COUNT-14: arith.muli
   // CHECK-NOT: arith.muli
+  // CHECK: arith.constant dense<16711935> : tensor<8xi32>
   // CHECK: arith.trunci %{{.*}} : tensor<8xi32> to tensor<8xi16>
   // KEEP: tile.random_bits %{{.*}} {rounds = 7 : i64}
   %b = tile.random_bits %seed, %counter {rounds = 7 : i64} : tensor<8xi64> -> tensor<8xi16>

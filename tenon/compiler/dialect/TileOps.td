@@ -320,8 +320,20 @@ def Tile_RandomBitsOp : Tile_Op<"random_bits", [Pure]> {
     c / 4 as counter, as tile.philox has them. Four neighbouring counters share one evaluation of the generator, and a
     target that finds them in one thread or vector makes use of it. The same on every target.
 
-    Of 16 bits, eight neighbours share one: c / 8 is the counter and the element gets half a word, that of word
-    (c mod 8) / 2, the lower one where c is even.
+    Of 16 bits, an evaluation makes sixteen. The upper byte of a number is one of the 16 bytes that are evaluated, the
+    lower one the exclusive or of two that others have for upper ones: any two numbers are 32 uniform bits. With h the
+    lower or upper half of word 0 or 1 (lower of 0, upper of 0, lower of 1, upper of 1), g the same of words 2 and 3, and
+    s() for the two bytes of a half exchanged, the numbers are
+
+    ```
+    0 .. 3           4 .. 7              8 .. 11                12 .. 15
+    h ^ (g & 0xff)   g ^ (s(h) & 0xff)   s(h) ^ (s(g) & 0xff)   s(g) ^ (h & 0xff)
+    ```
+
+    so the last eight are the first eight of words whose bytes are exchanged. 64 neighbours share four evaluations: first
+    come the first eight numbers of each of the four, then their last eight. (Registers of 512 bits then have them in
+    order, and eight neighbours have one evaluation.) With c = 64 q + 32 b + 8 k + i, the counter is 4 q + k, and the
+    element gets number 8 b + i.
 
     The generator has so many `rounds`; 7 are the fewest that pass the tests of its authors.
 
@@ -335,8 +347,11 @@ def Tile_RandomBitsOp : Tile_Op<"random_bits", [Pure]> {
   let assemblyFormat = "$seed `,` $counter attr-dict `:` type($counter) `->` type($bits)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Elements that share an evaluation of the generator: 4 of 32 bits, 8 of 16.
-    int64_t getSharers() { return 128 / getType().getElementTypeBitWidth(); }
+    bool areHalves() { return getType().getElementTypeBitWidth() == 16; } ///< of words, mixed
+    /// Elements that share an evaluation of the generator.
+    int64_t getSharers() { return areHalves() ? 16 : 4; }
+    /// Elements, from a multiple of as many on, that whole evaluations make.
+    int64_t getPeriod() { return areHalves() ? 64 : 4; }
   }];
 }
 

@@ -171,15 +171,29 @@ Step preparePhilox(tile::PhiloxOp op, Program &program) {
   };
 }
 
+/// Number `place` of the sixteen numbers of 16 bits that the words of a block make: see tile.random_bits.
+uint64_t randomHalf(const std::array<uint32_t, 4> &words, uint64_t place) {
+  auto half = [&](uint64_t word) { return words[word] >> 16 * (place % 2) & 0xffff; };
+  auto exchanged = [](uint64_t bytes) { return (bytes << 8 | bytes >> 8) & 0xffff; };
+  uint64_t h = half(place % 4 / 2), g = half(2 + place % 4 / 2);
+  if (place >= 8) {
+    h = exchanged(h);
+    g = exchanged(g);
+  }
+  return place % 8 < 4 ? h ^ (g & 0xff) : g ^ (exchanged(h) & 0xff);
+}
+
 Step prepareRandomBits(tile::RandomBitsOp op, Program &program) {
   return [seedSlot = program.slot(op.getSeed()), counterSlot = program.slot(op.getCounter()),
           result = program.slot(op.getBits()), rounds = static_cast<int>(op.getRounds()),
-          sharers = static_cast<uint64_t>(op.getSharers())](State &state) {
+          areHalves = op.areHalves()](State &state) {
     uint64_t seed = state.slots[seedSlot][0];
     for (size_t i = 0; i < state.slots[counterSlot].size(); ++i) {
-      uint64_t counter = state.slots[counterSlot][i], place = counter % sharers;
-      std::array<uint32_t, 4> words = randomWords(seed, counter / sharers, rounds);
-      state.slots[result][i] = sharers == 4 ? words[place] : words[place / 2] >> 16 * (place % 2) & 0xffff;
+      uint64_t counter = state.slots[counterSlot][i];
+      uint64_t block = areHalves ? counter / 64 * 4 + counter / 8 % 4 : counter / 4;
+      std::array<uint32_t, 4> words = randomWords(seed, block, rounds);
+      state.slots[result][i] =
+          areHalves ? randomHalf(words, counter / 32 % 2 * 8 + counter % 8) : words[counter % 4];
     }
     return true;
   };

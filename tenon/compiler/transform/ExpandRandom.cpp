@@ -7,7 +7,7 @@
 //     c = (hi1 ^ c1 ^ k0, lo1, hi0 ^ c3 ^ k1, lo0)       k0 += W0, k1 += W1
 //
 // tile.random_bits is this for counter / 4, and one of the words by the low two bits of the counter; of 16 bits, for
-// counter / 8 and half a word by the low three.
+// four blocks of 64 counters, half a word, mixed with that of another word.
 #include "tenon/compiler/dialect/TileDialect.h"
 #include "tenon/compiler/transform/Passes.h"
 
@@ -58,9 +58,16 @@ void expand(tile::RandomBitsOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   Value counter = op.getCounter();
   Type wide = counter.getType();
-  bool areHalves = op.getSharers() == 8; // of words
+  bool areHalves = op.areHalves();
   Type word = llvm::cast<RankedTensorType>(wide).clone(b.getI32Type());
-  Value block = b.create<arith::ShRUIOp>(counter, constant(b, wide, areHalves ? 3 : 2));
+  auto shifted = [&](uint64_t by) -> Value { return b.create<arith::ShRUIOp>(counter, constant(b, wide, by)); };
+  Value block;
+  if (areHalves) {
+    Value first = b.create<arith::AndIOp>(shifted(4), constant(b, wide, ~uint64_t(3)));
+    block = b.create<arith::OrIOp>(first, b.create<arith::AndIOp>(shifted(3), constant(b, wide, 3)));
+  } else {
+    block = shifted(2);
+  }
   std::array<Value, 4> words = philox(b, op.getSeed(), block, word, op.getRounds());
   auto isSet = [&](uint64_t bit) -> Value {
     Value masked = b.create<arith::AndIOp>(counter, constant(b, wide, bit));
@@ -69,6 +76,21 @@ void expand(tile::RandomBitsOp op) {
   Value odd = isSet(areHalves ? 2 : 1);
   Value first = b.create<arith::SelectOp>(odd, words[1], words[0]);
   Value second = b.create<arith::SelectOp>(odd, words[3], words[2]);
+  if (areHalves) {
+    Value evenBytes = constant(b, word, 0x00ff00ff), oddBytes = constant(b, word, 0xff00ff00);
+    auto down = [&](Value value, Value by) -> Value {
+      return b.create<arith::AndIOp>(b.create<arith::ShRUIOp>(value, by), evenBytes);
+    };
+    // By 8 for the last eight numbers of a block: bytes are exchanged. By 0 for the first.
+    Value eight = b.create<arith::AndIOp>(b.create<arith::TruncIOp>(word, shifted(2)), constant(b, word, 8));
+    for (Value *half : {&first, &second}) {
+      Value up = b.create<arith::AndIOp>(b.create<arith::ShLIOp>(*half, eight), oddBytes);
+      *half = b.create<arith::OrIOp>(up, down(*half, eight));
+    }
+    Value own = b.create<arith::XOrIOp>(first, b.create<arith::AndIOp>(second, evenBytes));
+    second = b.create<arith::XOrIOp>(second, down(first, constant(b, word, 8)));
+    first = own;
+  }
   Value bits = b.create<arith::SelectOp>(isSet(areHalves ? 4 : 2), second, first);
   if (areHalves) {
     Value upper = b.create<arith::ShRUIOp>(bits, constant(b, word, 16));

@@ -39,11 +39,12 @@ Entry dropoutEntry() {
             auto seed = static_cast<uint64_t>(std::get<int64_t>(arguments[3].value()));
             float scale = 1 / (1 - probability);
             uint32_t limit = dropLimit(probability);
-            std::array<uint32_t, 4> words{};
+            std::array<std::array<uint16_t, 16>, 4> numbers{};
             for (int64_t i = 0; i < arguments[0].tensor().elements(); ++i) {
-              if (i % 8 == 0)
-                words = philoxWords(seed, i / 8, 7);
-              bool keep = (words[i % 8 / 2] >> 16 * (i % 2) & 0xffff) >= limit;
+              if (i % 64 == 0)
+                for (int64_t block = 0; block < 4; ++block)
+                  numbers[block] = randomHalves(philoxWords(seed, i / 16 + block, 7));
+              bool keep = numbers[i / 8 % 4][i / 32 % 2 * 8 + i % 8] >= limit;
               y[i] = keep ? x[i] * scale : 0;
             }
           },

@@ -28,10 +28,26 @@ inline std::array<uint32_t, 4> philoxWords(uint64_t key, uint64_t counter, int r
   return {c0, c1, c2, c3};
 }
 
+/// The sixteen numbers of 16 bits that a block of the generator makes: the upper byte of each is one of the block's 16
+/// bytes, the lower byte the exclusive or of two others (see tile.random_bits).
+inline std::array<uint16_t, 16> randomHalves(const std::array<uint32_t, 4> &words) {
+  std::array<uint16_t, 16> numbers{};
+  for (unsigned i = 0; i < 4; ++i) {
+    uint32_t h = words[i / 2] >> 16 * (i % 2), g = words[2 + i / 2] >> 16 * (i % 2); // the upper halves do not matter
+    uint32_t h0 = h & 0xff, h1 = h >> 8 & 0xff, g0 = g & 0xff, g1 = g >> 8 & 0xff;
+    numbers[i] = static_cast<uint16_t>(h1 << 8 | (h0 ^ g0));
+    numbers[4 + i] = static_cast<uint16_t>(g1 << 8 | (g0 ^ h1));
+    numbers[8 + i] = static_cast<uint16_t>(h0 << 8 | (h1 ^ g1));
+    numbers[12 + i] = static_cast<uint16_t>(g0 << 8 | (g1 ^ h0));
+  }
+  return numbers;
+}
+
 /// The random bits of the element at a position: 32 and 16 of them.
 inline uint32_t randomWord(uint64_t seed, uint64_t position) { return philoxWords(seed, position / 4)[position % 4]; }
 inline uint32_t randomHalf(uint64_t seed, uint64_t position, int rounds) {
-  return philoxWords(seed, position / 8, rounds)[position % 8 / 2] >> 16 * (position % 2) & 0xffff;
+  uint64_t block = position / 64 * 4 + position / 8 % 4;
+  return randomHalves(philoxWords(seed, block, rounds))[position / 32 % 2 * 8 + position % 8];
 }
 
 /// What 16 random bits must be less than for an element to be dropped: all of them are where the probability is 1.

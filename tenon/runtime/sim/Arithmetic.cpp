@@ -34,4 +34,16 @@ int32_t pack(Thread *, uint32_t, int32_t type, float low, float high) {
   return static_cast<int32_t>(narrow(low) | narrow(high) << 16);
 }
 
+int32_t permuteBytes(Thread *, uint32_t, uint32_t low, uint32_t high, uint32_t selector) {
+  uint64_t bytes = uint64_t(high) << 32 | low;
+  uint32_t result = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    uint32_t which = selector >> 4 * i & 0xf, byte = bytes >> 8 * (which & 7) & 0xff;
+    if (which & 8)
+      byte = byte & 0x80 ? 0xff : 0;
+    result |= byte << 8 * i;
+  }
+  return static_cast<int32_t>(result);
+}
+
 } // namespace tenon::sim

@@ -46,6 +46,7 @@ std::span<const SimSymbol> simSymbols() {
       CALL("set_max_registers", setMaxRegisters),
       CALL("approx", approx),
       CALL("pack", pack),
+      CALL("permute_bytes", permuteBytes),
 #undef CALL
   };
   return symbols;

@@ -79,5 +79,6 @@ void setMaxRegisters(Thread *, uint32_t place, uint32_t instruction, int32_t cou
 // Arithmetic.cpp
 float approx(Thread *, uint32_t place, int32_t function, float value);
 int32_t pack(Thread *, uint32_t place, int32_t type, float low, float high);
+int32_t permuteBytes(Thread *, uint32_t place, uint32_t low, uint32_t high, uint32_t selector);
 
 } // namespace tenon::sim

@@ -7,8 +7,8 @@
 //     counters   8  9 10 11 | 12 13 14 15         blocks 2 3
 //     words      a0 b0 c0 d0  a1 b1 c1 d1         of philox(seed, {2, 3}) = a, b, c, d
 //
-// Elements of 16 bits are the halves of the words as they lie there: twice as many of them. Otherwise twice as many are
-// evaluated, from a multiple of 4 on, and read again from where they begin.
+// Elements of 16 bits are made of the halves of the words, sixteen to a block (see tile.random_bits). Where the first
+// counter is no multiple of a block's, twice as many are evaluated, from one on, and read again from where they begin.
 //
 // The generator is one long chain, so numbers are drawn in a loop of their own, in which several overlap. Where nothing
 // but a nest that waits for memory uses them (Grouping.cpp) it draws them itself, some hundred at a time: what it
@@ -69,14 +69,16 @@ Value addressOfKey(Builder &b, Value keys, int which, int round) {
 /// What a tile.random_bits asks for.
 struct Draw {
   Value seed;
-  Value keys; ///< in memory, two for each round; null: they are made where they are used
+  Value keys; ///< in memory, two for each round, and a mask; null: they are made where they are used
   int rounds;
-  unsigned sharers; ///< elements of one evaluation
+  unsigned sharers, period; ///< elements of one evaluation, and of whole ones
+  bool areHalves;
 
   explicit Draw(tile::RandomBitsOp op, Value seed)
-      : seed(seed), keys(), rounds(static_cast<int>(op.getRounds())), sharers(static_cast<unsigned>(op.getSharers())) {}
-  unsigned bits() const { return 128 / sharers; }
-  int64_t shift() const { return llvm::Log2_32(sharers); } ///< from a counter to its block
+      : seed(seed), keys(), rounds(static_cast<int>(op.getRounds())), sharers(static_cast<unsigned>(op.getSharers())),
+        period(static_cast<unsigned>(op.getPeriod())), areHalves(op.areHalves()) {}
+  unsigned bits() const { return areHalves ? 16 : 32; }
+  int64_t shift() const { return llvm::Log2_32(sharers); } ///< from the first counter of a period to its block
 };
 
 constexpr int64_t factors[] = {0xD2511F53, 0xCD9E8D57};
@@ -118,21 +120,47 @@ std::array<Value, 4> philox(Builder &b, const Draw &draw, Value block, Value upp
   return c;
 }
 
+constexpr int64_t evenBytes = 0x00ff00ff00ff00ff; ///< the lower ones of 16 bits
+constexpr int64_t oddBytes = ~evenBytes;
+
+/// `own`, exclusive or the even bytes of `other`. With a mask in memory LLVM knows nothing of these: else it looks for other
+/// instructions that make zeros of the odd ones, and finds more than one.
+Value mixed(Builder &b, Value own, Value other, Value mask = {}) {
+  mask = mask ? splatTo(b, mask, lanesOf(other)) : constantBits(b, other.getType(), evenBytes);
+  return b.create<arith::XOrIOp>(own, b.create<arith::AndIOp>(other, mask));
+}
+
 /// Every counter on its own.
 Value oneByOne(Builder &b, const Draw &draw, Value counter) {
   Type type = counter.getType();
-  Value block = b.create<arith::ShRUIOp>(counter, constantBits(b, type, draw.shift()));
+  auto shifted = [&](int64_t by) -> Value { return b.create<arith::ShRUIOp>(counter, constantBits(b, type, by)); };
+  Value block = shifted(draw.shift());
+  if (draw.areHalves) {
+    Value first = b.create<arith::AndIOp>(block, constantBits(b, type, ~int64_t(3)));
+    block = b.create<arith::OrIOp>(first, b.create<arith::AndIOp>(shifted(3), constantBits(b, type, 3)));
+  }
   std::array<Value, 4> words = philox(b, draw, block, swapHalves(b, block));
   auto isSet = [&](int64_t bit) -> Value {
     Value masked = b.create<arith::AndIOp>(counter, constantBits(b, type, bit));
     return b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, masked, constantBits(b, type, 0));
   };
-  int64_t halves = draw.sharers / 4; // of a word: 1 or 2
-  Value odd = isSet(halves);
+  Value odd = isSet(draw.areHalves ? 2 : 1);
   Value first = b.create<arith::SelectOp>(odd, words[1], words[0]);
   Value second = b.create<arith::SelectOp>(odd, words[3], words[2]);
-  Value word = b.create<arith::SelectOp>(isSet(2 * halves), second, first);
-  if (halves == 2)
+  if (draw.areHalves) {
+    // By 8 for the last eight numbers of a block: bytes are exchanged. By 0 for the first. What lies above a word stays
+    // there.
+    Value eight = b.create<arith::AndIOp>(shifted(2), constantBits(b, type, 8));
+    for (Value *half : {&first, &second}) {
+      Value up = b.create<arith::AndIOp>(b.create<arith::ShLIOp>(*half, eight), constantBits(b, type, oddBytes));
+      *half = mixed(b, up, b.create<arith::ShRUIOp>(*half, eight));
+    }
+    Value upperBytes = b.create<arith::ShRUIOp>(first, constantBits(b, type, 8));
+    first = mixed(b, first, second);
+    second = mixed(b, second, upperBytes);
+  }
+  Value word = b.create<arith::SelectOp>(isSet(draw.areHalves ? 4 : 2), second, first);
+  if (draw.areHalves)
     word = b.create<arith::SelectOp>(isSet(1), b.create<arith::ShRUIOp>(word, constantBits(b, type, 16)), word);
   return b.create<arith::TruncIOp>(typeLike(word, b.getIntegerType(draw.bits())), word);
 }
@@ -145,13 +173,23 @@ Value constantVector(Builder &b, ArrayRef<int64_t> values) {
 /// Whether `lanes` counters from `first` on are whole blocks whose numbers have one upper half.
 Value areWholeBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes) {
   auto constant = [&](int64_t value) { return constantBits(b, b.getI64Type(), value); };
-  Value low = b.create<arith::AndIOp>(first, constant(draw.sharers - 1));
+  Value low = b.create<arith::AndIOp>(first, constant(draw.period - 1));
   Value inStep = b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, low, constant(0));
   // The lower half of a block's number is 32 bits of its first counter, above those of its place in the block.
   int64_t period = int64_t(draw.sharers) << 32;
   Value within = b.create<arith::AndIOp>(first, constant(period - 1));
   Value stays = b.create<arith::CmpIOp>(arith::CmpIPredicate::ule, within, constant(period - int64_t(lanes)));
   return b.create<arith::AndIOp>(inStep, stays);
+}
+
+/// The two bytes of each 16 bits.
+Value exchangeBytes(Builder &b, Value value) {
+  int64_t count = 8 * int64_t(lanesOf(value));
+  SmallVector<int32_t> exchanged;
+  for (int32_t i = 0; i < count; ++i)
+    exchanged.push_back(i ^ 1);
+  Value bytes = b.create<LLVM::BitcastOp>(VectorType::get({count}, b.getI8Type()), value);
+  return b.create<LLVM::BitcastOp>(value.getType(), b.create<LLVM::ShuffleVectorOp>(bytes, bytes, exchanged));
 }
 
 /// `lanes` counters from `first` on, of which the above holds. The even lanes of a register of `registerBytes` have the
@@ -199,25 +237,45 @@ Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes, unsign
     Value high = b.create<arith::AndIOp>(swapHalves(b, upper), constantBits(b, type, ~0xffffffffLL));
     return b.create<arith::OrIOp>(low, high);
   };
-  Value pairs = b.create<LLVM::ShuffleVectorOp>(pair(words[0], words[1]), pair(words[2], words[3]), joined);
-  return b.create<LLVM::BitcastOp>(VectorType::get({lanes}, b.getIntegerType(draw.bits())), pairs);
+  auto join = [&](Value first, Value second) -> Value { return b.create<LLVM::ShuffleVectorOp>(first, second, joined); };
+  Value h = pair(words[0], words[1]), g = pair(words[2], words[3]), result;
+  if (!draw.areHalves) {
+    result = join(h, g);
+  } else {
+    Value mask = b.create<LLVM::LoadOp>(b.getI64Type(), addressOfKey(b, draw.keys, 0, draw.rounds), 8);
+    Value hSwapped = exchangeBytes(b, h), gSwapped = exchangeBytes(b, g);
+    Value front = join(mixed(b, h, g, mask), mixed(b, g, hSwapped, mask));
+    Value back = join(mixed(b, hSwapped, gSwapped, mask), mixed(b, gSwapped, h, mask));
+    // Of four blocks, 64 bytes of the front and 64 of the back in turns.
+    SmallVector<int32_t> inTurns;
+    for (auto begin = 0; begin < static_cast<int32_t>(2 * blocks); begin += 8)
+      for (int32_t half : {0, static_cast<int32_t>(2 * blocks)})
+        for (int32_t i = 0; i < 8; ++i)
+          inTurns.push_back(half + begin + i);
+    result = b.create<LLVM::ShuffleVectorOp>(front, back, inTurns);
+  }
+  return b.create<LLVM::BitcastOp>(VectorType::get({lanes}, b.getIntegerType(draw.bits())), result);
 }
 
-/// `lanes` counters from `first` on, wherever that is: twice as many from the begin of its block on, through `memory`
+/// As many counters as are evaluated at once where `lanes` are wanted.
+unsigned wholePeriods(const Draw &draw, unsigned lanes) { return llvm::divideCeil(lanes, draw.period) * draw.period; }
+
+/// `lanes` counters from `first` on, wherever that is: twice as many from where whole evaluations begin, through `memory`
 /// for so many.
 Value outOfStep(Builder &b, const Draw &draw, Value first, unsigned lanes, unsigned registerBytes, Value memory) {
   Type i64 = b.getI64Type();
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   Type element = b.getIntegerType(draw.bits());
-  Value within = b.create<arith::AndIOp>(first, constantBits(b, i64, draw.sharers - 1));
+  Value within = b.create<arith::AndIOp>(first, constantBits(b, i64, draw.period - 1));
   Value begin = b.create<arith::SubIOp>(first, within);
   auto index = [&](int64_t value) -> Value { return b.create<arith::ConstantIndexOp>(value); };
-  auto loop = b.create<scf::ForOp>(index(0), index(2 * lanes), index(lanes));
+  unsigned atOnce = wholePeriods(draw, lanes);
+  auto loop = b.create<scf::ForOp>(index(0), index(2 * atOnce), index(atOnce));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value at = b.create<arith::IndexCastOp>(i64, loop.getInductionVar());
-    Value bits = inBlocks(b, draw, b.create<arith::AddIOp>(begin, at), lanes, registerBytes, /*haveOneUpper=*/false);
+    Value bits = inBlocks(b, draw, b.create<arith::AddIOp>(begin, at), atOnce, registerBytes, /*haveOneUpper=*/false);
     b.create<LLVM::StoreOp>(bits, b.create<LLVM::GEPOp>(pointer, element, memory, ValueRange{at}), draw.bits() / 8);
   }
   return b.create<LLVM::LoadOp>(VectorType::get({lanes}, element),
@@ -227,7 +285,7 @@ Value outOfStep(Builder &b, const Draw &draw, Value first, unsigned lanes, unsig
 } // namespace
 
 /// As many numbers as are drawn at once where counters follow each other along a dimension; 0: they do not. Four come
-/// out of one evaluation of the generator, or eight: twice the lanes, or four times, make two chains that overlap.
+/// out of one evaluation of the generator, or sixteen: twice the lanes, or eight times, make two chains that overlap.
 int64_t Nest::lanesOfDraw(const Isa &isa, tile::RandomBitsOp op, int dim) {
   bool inBlocks = dim >= 0 && stepAlong(op.getCounter(), dim) == 1;
   return inBlocks ? preferredLanes(isa) * op.getSharers() / 2 : 0;
@@ -277,7 +335,7 @@ Value Nest::randomBits(tile::RandomBitsOp op, const Coords &coords) {
   for (auto [d, coord] : llvm::enumerate(coords))
     if (coord.lanes)
       laneDim = static_cast<int>(d);
-  if (lanes % draw.sharers != 0 || lanes < 2 * draw.sharers || stepAlong(counter, laneDim) != 1) {
+  if (lanes < 8 || (!draw.areHalves && lanes % draw.period != 0) || stepAlong(counter, laneDim) != 1) {
     Value each = compute(counter, coords);
     setInsertion(depth);
     return oneByOne(b_, draw, splatTo(b_, each, lanes));
@@ -291,18 +349,22 @@ Value Nest::randomBits(tile::RandomBitsOp op, const Coords &coords) {
     // with.
     OpBuilder::InsertionGuard guard(b_);
     setInsertion(0);
-    draw.keys = e_.allocate({2 * draw.rounds}, b_.getI64Type()).pointer;
+    draw.keys = e_.allocate({2 * draw.rounds + 1}, b_.getI64Type()).pointer;
     for (int round = 0; round < draw.rounds; ++round)
       for (int which : {0, 1})
         b_.create<LLVM::StoreOp>(keyOf(b_, draw.seed, which, round), addressOfKey(b_, draw.keys, which, round), 8);
+    b_.create<LLVM::StoreOp>(constantBits(b_, b_.getI64Type(), evenBytes),
+                             addressOfKey(b_, draw.keys, 0, draw.rounds), 8);
   }
-  Value inStep = areWholeBlocks(b_, draw, first, lanes);
   auto type = VectorType::get({lanes}, b_.getIntegerType(draw.bits()));
+  Value memory = e_.allocate({2 * int64_t(wholePeriods(draw, lanes))}, type.getElementType()).pointer;
+  if (lanes % draw.period != 0)
+    return outOfStep(b_, draw, first, lanes, e_.isa().vectorBytes, memory);
+  Value inStep = areWholeBlocks(b_, draw, first, lanes);
   auto branch = b_.create<scf::IfOp>(TypeRange{type}, inStep, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToEnd(branch.thenBlock());
   b_.create<scf::YieldOp>(ValueRange{inBlocks(b_, draw, first, lanes, e_.isa().vectorBytes, /*haveOneUpper=*/true)});
-  Value memory = e_.allocate({2 * int64_t(lanes)}, type.getElementType()).pointer;
   b_.setInsertionPointToEnd(branch.elseBlock());
   b_.create<scf::YieldOp>(ValueRange{outOfStep(b_, draw, first, lanes, e_.isa().vectorBytes, memory)});
   return branch.getResult(0);

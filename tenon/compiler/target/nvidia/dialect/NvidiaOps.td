@@ -582,6 +582,17 @@ def Nvidia_AnythingOp : Nvidia_Op<"anything", [Pure]> {
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
+def Nvidia_PermuteBytesOp : Nvidia_Op<"permute_bytes", [Pure]> {
+  let summary = "Four of the eight bytes of two registers (prmt.b32)";
+  let description = [{
+    Byte i of the result is the one that bits 4i to 4i+2 of the selector number: 0 to 3 are those of `low`, 4 to 7 of
+    `high`. Where bit 4i+3 is set it is that byte's sign eight times.
+  }];
+  let arguments = (ins I32:$low, I32:$high, I32:$selector);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$low `,` $high `,` $selector attr-dict";
+}
+
 def Nvidia_PackOp : Nvidia_Op<"pack", [Pure]> {
   let summary = "Two f32 rounded to a 16-bit float (nearest, ties to even) in one 32-bit register, `low` in its low half";
   let arguments = (ins Nvidia_OperandType:$type, F32:$low, F32:$high);

@@ -106,6 +106,11 @@ Values lowerPack(PackOp op, PackOp::Adaptor operands, PtxBuilder &e) {
                     "cvt.rn." + llvm::Twine(stringifyOperandType(op.getType())) + "x2.f32 $0, $1, $2;", Effect::None);
 }
 
+Values lowerPermuteBytes(PermuteBytesOp, PermuteBytesOp::Adaptor operands, PtxBuilder &e) {
+  return e.assembly(e.b.getI32Type(), {operands.getLow(), operands.getHigh(), operands.getSelector()},
+                    "prmt.b32 $0, $1, $2, $3;", Effect::None);
+}
+
 } // namespace
 
 void addMatrixPatterns(RewritePatternSet &patterns, LLVMTypeConverter &converter, const Architecture &architecture) {
@@ -115,6 +120,7 @@ void addMatrixPatterns(RewritePatternSet &patterns, LLVMTypeConverter &converter
   addPattern<ApproxOp>(patterns, converter, architecture, lowerApprox);
   addPattern<AnythingOp>(patterns, converter, architecture, lowerAnything);
   addPattern<PackOp>(patterns, converter, architecture, lowerPack);
+  addPattern<PermuteBytesOp>(patterns, converter, architecture, lowerPermuteBytes);
 }
 
 } // namespace tenon::nvidia

@@ -75,7 +75,7 @@ public:
                     FenceOp,
                     AllowNextLaunchOp, AwaitEarlierLaunchesOp, ShuffleOp, VoteOp, MmaOp, LdMatrixOp, StMatrixOp,
                     WgmmaFenceOp, WgmmaOp, WgmmaCommitOp, WgmmaWaitOp, SetMaxRegistersOp, ApproxOp,
-                    AnythingOp, PackOp>([&](auto op) {
+                    AnythingOp, PackOp, PermuteBytesOp>([&](auto op) {
                 emit(op);
                 op.erase();
                 return success();
@@ -484,6 +484,10 @@ private:
   void emit(AnythingOp op) { op.replaceAllUsesWith(b_.create<LLVM::UndefOp>(op.getType()).getResult()); }
   void emit(PackOp op) {
     op.replaceAllUsesWith(call("pack", {i32Of(op.getType()), op.getLow(), op.getHigh()}, b_.getI32Type()));
+  }
+
+  void emit(PermuteBytesOp op) {
+    op.replaceAllUsesWith(call("permute_bytes", {op.getLow(), op.getHigh(), op.getSelector()}, b_.getI32Type()));
   }
 
   ModuleOp module_;

@@ -8,11 +8,12 @@
 //
 // Pairs (2k, 2k+1) share one too, the half of its words chosen at run time; what is not known to be aligned chooses
 // among all four. Registers further apart whose counters are known to differ by a multiple of 4 share the division:
-// their blocks differ by a quarter of that. Of 16 bits, eight counters share a block, and what is said of words holds
-// of halves.
+// their blocks differ by a quarter of that. Of 16 bits, a block makes two times eight numbers, and what is said of four
+// words holds of eight numbers: a thread exchanges the words' bytes, or not, as the counter says, and makes eight.
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 #include <array>
 #include <optional>
@@ -63,29 +64,37 @@ private:
   SmallVector<std::pair<Value, Value>, 10> keys_;
 };
 
-/// Numbers of the generator's blocks, counter / 4 or 8, of a tile's registers.
+/// Numbers of the generator's blocks of a tile's registers.
 class Blocks {
 public:
   Blocks(ImplicitLocOpBuilder &b, const Distribution &tile, const AxisInfo &counterAxes, ArrayRef<Value> counters,
-         int64_t sharers)
-      : b_(b), tile_(tile), axes_(counterAxes), counters_(counters), sharers_(sharers),
-        shift_(llvm::Log2_64(static_cast<uint64_t>(sharers))) {}
+         tile::RandomBitsOp op)
+      : b_(b), tile_(tile), axes_(counterAxes), counters_(counters), areHalves_(op.areHalves()),
+        sharers_(op.getSharers()), period_(op.getPeriod()) {}
 
   Value of(int reg) {
     for (auto [other, block] : known_)
       if (std::optional<int64_t> apart = blocksApart(other, reg)) {
         Value sum = b_.create<arith::AddIOp>(block, wide(*apart));
-        return b_.create<arith::AndIOp>(sum, wide(~uint64_t(0) >> shift_)); // counters may pass 2^64
+        return b_.create<arith::AndIOp>(sum, wide(~uint64_t(0) / sharers_)); // counters may pass 2^64
       }
-    known_.emplace_back(reg, b_.create<arith::ShRUIOp>(counters_[reg], wide(shift_)));
+    known_.emplace_back(reg, ofCounter(counters_[reg]));
     return known_.back().second;
   }
 
 private:
   Value wide(int64_t value) { return b_.create<arith::ConstantIntOp>(value, 64); }
 
+  Value ofCounter(Value counter) {
+    auto shifted = [&](int64_t by) -> Value { return b_.create<arith::ShRUIOp>(counter, wide(by)); };
+    if (!areHalves_)
+      return shifted(2);
+    Value first = b_.create<arith::AndIOp>(shifted(4), wide(~int64_t(3)));
+    return b_.create<arith::OrIOp>(first, b_.create<arith::AndIOp>(shifted(3), wide(3)));
+  }
+
   /// How many blocks after that of `first` the block of `second` is: known where both lie in one run of consecutive
-  /// counters, a multiple of a block's apart.
+  /// counters, whole evaluations apart.
   std::optional<int64_t> blocksApart(int first, int second) const {
     std::optional<int64_t> apart;
     for (int64_t d = 0; d < tile_.rank(); ++d) {
@@ -94,7 +103,7 @@ private:
         continue;
       int64_t run = axes_.axes[d].contiguity;
       // What a thread adds to both moves them alike, and in steps that neither of them uses: within a run if they are.
-      if (apart || to < from || from / run != to / run || (to - from) % sharers_ != 0)
+      if (apart || to < from || from / run != to / run || (to - from) % period_ != 0)
         return std::nullopt;
       apart = (to - from) / sharers_;
     }
@@ -105,31 +114,65 @@ private:
   const Distribution &tile_;
   const AxisInfo &axes_;
   ArrayRef<Value> counters_;
-  int64_t sharers_, shift_;
+  bool areHalves_;
+  int64_t sharers_, period_;
   SmallVector<std::pair<int, Value>, 4> known_;
 };
 
-/// The words of a block, or their halves, the lower one first.
-SmallVector<Value, 8> piecesOf(ImplicitLocOpBuilder &b, const std::array<Value, 4> &words, int64_t sharers) {
-  SmallVector<Value, 8> pieces;
-  for (Value word : words) {
-    if (sharers == 4) {
-      pieces.push_back(word);
-      continue;
-    }
-    Value upper = b.create<arith::ShRUIOp>(word, b.create<arith::ConstantIntOp>(16, 32));
-    for (Value half : {word, upper})
-      pieces.push_back(b.create<arith::TruncIOp>(b.getI16Type(), half));
+/// Numbers of 16 bits out of the words of a block (see tile.random_bits): the eight among which a counter's is, or the four
+/// where a thread has no more neighbours. With h of words 0 and 1, g of words 2 and 3, x = h ^ g and y = g ^ s(h) as bytes
+/// (even, odd), these are, the lower byte first:
+///
+///     first eight     x0 h1    y0 g1
+///     last eight      x1 h0    y1 g0
+class MixedHalves {
+public:
+  explicit MixedHalves(ImplicitLocOpBuilder &b) : b_(b) {}
+
+  SmallVector<Value, 8> operator()(const std::array<Value, 4> &words, Value counter, int64_t neighbours) {
+    Value low = b_.create<arith::TruncIOp>(b_.getI32Type(), counter);
+    auto byBit = [&](uint32_t bit, uint32_t ifSet, uint32_t ifNot) -> Value {
+      Value isSet =
+          b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, b_.create<arith::AndIOp>(low, word(bit)), word(0));
+      return b_.create<arith::SelectOp>(isSet, word(ifSet), word(ifNot));
+    };
+    Value eight = byBit(32, 0x2705, 0x3614); // of h or g, then x or y
+    // Both as bytes of h, then g.
+    SmallVector<std::pair<Value, Value>, 2> ownAndOther;
+    Value h = word(0x3210), g = word(0x7654), exchanged = word(0x2301);
+    if (neighbours == 8)
+      ownAndOther = {{h, g}, {g, exchanged}};
+    else
+      ownAndOther = {{byBit(4, 0x7654, 0x3210), byBit(4, 0x2301, 0x7654)}};
+    SmallVector<Value, 8> numbers;
+    for (auto [own, other] : ownAndOther)
+      for (int i : {0, 1}) {
+        Value upper = bytes(words[i], words[2 + i], own);
+        Value both = bytes(upper, b_.create<arith::XOrIOp>(upper, bytes(words[i], words[2 + i], other)), eight);
+        for (Value half : {both, b_.create<arith::ShRUIOp>(both, word(16)).getResult()})
+          numbers.push_back(b_.create<arith::TruncIOp>(b_.getI16Type(), half));
+      }
+    return numbers;
   }
-  return pieces;
-}
+
+private:
+  Value word(uint32_t value) { return b_.create<arith::ConstantIntOp>(static_cast<int32_t>(value), 32); }
+  Value bytes(Value low, Value high, Value selector) {
+    if (matchPattern(selector, m_ConstantInt(&constant_)) && (constant_ == 0x3210 || constant_ == 0x7654))
+      return constant_ == 0x3210 ? low : high;
+    return b_.create<PermuteBytesOp>(b_.getI32Type(), low, high, selector);
+  }
+
+  ImplicitLocOpBuilder &b_;
+  llvm::APInt constant_;
+};
 
 } // namespace
 
 void ThreadEmitter::emitRandomBits(tile::RandomBitsOp op) {
   const Distribution &tile = distribution(op);
   AxisInfo counterAxes = axes_.of(op.getCounter());
-  int64_t sharers = op.getSharers();
+  int64_t sharers = op.areHalves() ? 8 : 4; // neighbours for which a thread evaluates the generator once
   int64_t group = 1, aligned = 1; // registers that share an evaluation; elements that could
   for (int64_t d = 0; d < tile.rank(); ++d) {
     group = std::max(group, std::min({tile.consecutive(d), counterAxes.alignedRun(d), sharers}));
@@ -138,20 +181,24 @@ void ThreadEmitter::emitRandomBits(tile::RandomBitsOp op) {
 
   Philox philox(b_, scalar(op.getSeed()), op.getRounds());
   Registers counters = registers(op.getCounter()), bits(tile.registers());
-  Blocks blocks(b_, tile, counterAxes, counters, sharers);
+  Blocks blocks(b_, tile, counterAxes, counters, op);
+  MixedHalves mixedHalves(b_);
   for (int first = 0; first < tile.registers(); first += group) {
     if (!tile.exists(first)) // then neither do the others
       continue;
     Value counter = counters[first];
-    SmallVector<Value, 8> pieces = piecesOf(b_, philox(blocks.of(first)), sharers);
+    std::array<Value, 4> words = philox(blocks.of(first));
+    SmallVector<Value, 8> pieces =
+        op.areHalves() ? mixedHalves(words, counter, group) : SmallVector<Value, 8>(words.begin(), words.end());
+    auto made = static_cast<int64_t>(pieces.size());
     for (int reg = first; reg < first + group; ++reg) {
       if (!tile.exists(reg))
         continue;
       // What it may be, in the order of the counter's bits from that of `group` on.
       SmallVector<Value, 8> candidates;
-      for (int64_t place = reg - first; place < sharers; place += group)
+      for (int64_t place = reg - first; place < made; place += group)
         candidates.push_back(pieces[place]);
-      for (int64_t bit = group; bit < sharers; bit *= 2) {
+      for (int64_t bit = group; bit < made; bit *= 2) {
         Value masked = b_.create<arith::AndIOp>(counter, i64(bit));
         Value isSet = b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, masked, i64(0));
         for (size_t i = 0; i < candidates.size() / 2; ++i)
@@ -164,7 +211,7 @@ void ThreadEmitter::emitRandomBits(tile::RandomBitsOp op) {
   if (group < sharers) {
     std::string all = std::to_string(sharers);
     remark(op.getLoc(),
-           "random bits use " + std::to_string(group) + " of the " + all + (sharers == 4 ? " words" : " half words") +
+           "random bits use " + std::to_string(group) + " of the " + all + (sharers == 4 ? " words" : " numbers") +
                " of each evaluation: " +
                (aligned < sharers ? "counters of neighbours are not known to begin with a multiple of " + all
                                   : "a thread does not hold " + all + " neighbours"));
