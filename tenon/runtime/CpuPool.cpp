@@ -43,6 +43,7 @@ constexpr float paidBack = 1.0f / 64; // of what sharing lost, by each run alone
 constexpr float worthIt = 0.1f;       // of a run alone: what sharing has to gain, since the others have better to do
 // What sharing can have lost or gained, in runs alone, so that one that was held up neither decides alone nor for long.
 constexpr float leastDebt = 8, mostDebt = 64, mostCredit = 8;
+constexpr float believedOfMore = 1.0f / 16; // of what a run alone takes longer than those before
 constexpr int sharedUntilAlone = 1024; // then it is seen again how long a run alone takes
 
 using Clock = std::chrono::steady_clock;
@@ -269,11 +270,12 @@ bool CpuPool::Pace::isShared(int64_t count) const {
 }
 
 void CpuPool::Pace::ranAlone(int64_t count, float seconds) {
-  // More than twice as long as before is believed when it is seen again, alone: a run that was held up would make
-  // sharing look good.
+  // A run that was held up would make sharing look good. So more than twice as long as before is believed when it is
+  // seen again, alone, and less than that bit by bit; what takes less time than before can do so.
   float items = static_cast<float>(count), known = secondsEach_.load(std::memory_order_relaxed) * items;
   float most = known > 0 ? std::max(2 * known, secondsWorthWaking) : seconds;
-  secondsEach_.store(std::min(seconds, most) / items, std::memory_order_relaxed);
+  float believed = seconds <= most && known > 0 && seconds > known ? known + believedOfMore * (seconds - known) : seconds;
+  secondsEach_.store(std::min(believed, most) / items, std::memory_order_relaxed);
   sharedInARow_.store(seconds > most ? sharedUntilAlone : 0, std::memory_order_relaxed);
   if (float debt = debt_.load(std::memory_order_relaxed); debt > 0)
     debt_.store(std::max(debt - paidBack, 0.0f), std::memory_order_relaxed);
