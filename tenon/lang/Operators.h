@@ -169,7 +169,10 @@ Tile random_uniform(Arg seed, const Tile &counter, std::source_location where = 
 /// are less than it, of 7 rounds of the generator.
 Tile random_event(Arg probability, Arg seed, const Tile &counter,
                   std::source_location where = std::source_location::current());
-/// x times 1 / (1 - probability), or zero where random_event is true. All zero for a probability of 1.
+/// x times 1 / (1 - probability), or zero where random_event is true. All zero for a probability of 1 and above; one below
+/// 0 drops nothing but still scales, so a kernel that takes it from outside should `require` that it is neither. The
+/// counter (i32 or i64) broadcasts against x and must be another for each element of the whole tensor, not only of the
+/// tile: `iota(i64, {1, cols}, 1) + row * x.size(1)`.
 Tile dropout(const Tile &x, Arg probability, Arg seed, const Tile &counter,
              std::source_location where = std::source_location::current());
 

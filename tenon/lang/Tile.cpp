@@ -52,8 +52,8 @@ Tile &Tile::operator/=(Arg rhs) { return *this = Arg(*this, rhs.where) / rhs; }
 Tile::operator bool() const {
   throw Error(Tracer::current().lastLine(),
               "a tile cannot be a C++ condition: its value is not known while the kernel is traced; combine "
-              "conditions with & and |, use where(), or "
-              "if_() for a run-time branch");
+              "conditions with & and |, use where(), if_() for a run-time branch or range() for a loop (the line is "
+              "the last one before the condition that was traced)");
 }
 
 Index::Index(int64_t value, std::source_location where) {

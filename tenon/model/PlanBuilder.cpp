@@ -83,7 +83,7 @@ PlanStructure::Effort effortOf(Operation *op) {
   else if (isa<tile::PhiloxOp>(op)) // ten rounds of two wide products and four exclusive ors
     effort.integer = 100;
   else if (auto bits = dyn_cast<tile::RandomBitsOp>(op))
-    effort.integer = 10.0 * bits.getRounds() / bits.getSharers(); // neighbours share one evaluation
+    effort.integer = 10.0 * bits.getRounds() / (bits.areHalves() ? 8 : 4); // neighbours share one, in a GPU's thread
   else
     effort.integer = 1;
   return effort;

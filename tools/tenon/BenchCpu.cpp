@@ -42,53 +42,50 @@ std::string interval(const Estimate &ratio, const char *unit = "") {
   return fmt::format("{:.2f}{} [{:.2f}, {:.2f}]", ratio.median, unit, ratio.low, ratio.high);
 }
 
-Table caseTable() {
+/// Columns of peers, which there are only with `--peers`, stand before the last one.
+Table caseTable(bool hasPeers) {
   using enum Table::Align;
   using enum Table::Narrow;
-  return Table({{"case", left, shrinks, "attention 1x16x8192x128 bf16 causal"},
-                {"threads", right, stays},
-                {"time", right, stays, "1000 ms ±0.5%"},
-                {"rate", right, stays, "1000 GFLOP/s"},
-                {"of roof", right, stays, "0.95 arithmetic"},
-                {"of copy", right, stays, "0.95 [0.95, 0.95]"},
-                {"of reading", right, goes, "0.95 [0.95, 0.95]"},
-                {"eager", right, stays, "missing"},
-                {"compile", right, stays, "missing"},
-                {"oneDNN", right, goes, "missing"},
-                {"OpenBLAS", right, goes, "missing"},
-                {"numpy", right, goes, "missing"},
-                {"best peer", right, stays, "1.00x [1.00, 1.00]"},
-                {"verified", left, goes}});
+  std::vector<Table::Column> columns = {{"case", left, stays, "attention 1x16x8192x128 bf16 causal"},
+                                        {"threads", right, stays},
+                                        {"time", right, stays, "1000 ms ±0.5%"},
+                                        {"rate", right, stays, "1000 GFLOP/s"},
+                                        {"of roof", right, goes, "0.95 arithmetic"},
+                                        {"of copy", right, stays, "0.95 [0.95, 0.95]"},
+                                        {"of reading", right, goes, "0.95 [0.95, 0.95]"}};
+  if (hasPeers)
+    columns.insert(columns.end(), {{"eager", right, stays, "missing"},
+                                   {"compile", right, stays, "missing"},
+                                   {"oneDNN", right, goes, "missing"},
+                                   {"OpenBLAS", right, goes, "missing"},
+                                   {"numpy", right, goes, "missing"},
+                                   {"best peer", right, stays, "1.00x [1.00, 1.00]"}});
+  columns.push_back({"verified", left, goes});
+  return Table(std::move(columns));
 }
 
-void addRow(Table &table, const CpuFigures &figures) {
-  std::string name = figures.one->name(), threads = std::to_string(figures.threads);
+void addRow(Table &table, const CpuFigures &figures, bool hasPeers) {
+  constexpr size_t ofItself = 5, ofPeers = 6; // columns between `threads` and `verified`
+  std::vector<Table::Cell> row = {figures.one->name(), std::to_string(figures.threads)};
   if (!figures.passed()) {
     bool isWrong = figures.verdict && !figures.verdict->passed;
-    table.add({name,
-               threads,
-               {isWrong ? "wrong" : "error", Style::bad},
-               "",
-               "",
-               "",
-               "",
-               "",
-               "",
-               "",
-               "",
-               "",
-               "",
-               isWrong ? "no" : "-"});
-    return;
+    row.push_back({isWrong ? "wrong" : "error", Style::bad});
+    row.insert(row.end(), ofItself - 1 + (hasPeers ? ofPeers : 0), "");
+    row.emplace_back(isWrong ? "no" : "-");
+    return table.add(std::move(row));
   }
   const PeerFigures *stick = figures.yardstick(), *reading = figures.reading(), *best = figures.bestPeer();
-  table.add({name, threads, secondsText(figures.seconds()),
-             rateText(figures.flops, figures.bytes, figures.seconds().median),
-             fmt::format("{:.2f} {}", figures.fractionOfRoof(), figures.isMemoryRoof ? "memory" : "arithmetic"),
-             stick ? interval(stick->ratio) : "-", reading ? interval(reading->ratio) : "-",
-             peerCell(figures.peers, "torch_eager"), peerCell(figures.peers, "torch_compile"),
-             peerCell(figures.peers, "onednn"), peerCell(figures.peers, "openblas"), peerCell(figures.peers, "numpy"),
-             best ? interval(best->ratio, "x") : "-", figures.verdict ? "yes" : "-"});
+  row.insert(row.end(),
+             {secondsText(figures.seconds()), rateText(figures.flops, figures.bytes, figures.seconds().median),
+              fmt::format("{:.2f} {}", figures.fractionOfRoof(), figures.isMemoryRoof ? "memory" : "arithmetic"),
+              stick ? interval(stick->ratio) : "-", reading ? interval(reading->ratio) : "-"});
+  if (hasPeers) {
+    for (const char *peer : {"torch_eager", "torch_compile", "onednn", "openblas", "numpy"})
+      row.push_back(peerCell(figures.peers, peer));
+    row.emplace_back(best ? interval(best->ratio, "x") : "-");
+  }
+  row.emplace_back(figures.verdict ? "yes" : "-");
+  table.add(std::move(row));
 }
 
 /// A group of cases at one number of threads, and how it stands to its goals.
@@ -157,7 +154,7 @@ public:
       options_.peers = &*peers_;
     }
     Json versions = nullptr, roofs = Json::object();
-    Table table = caseTable();
+    Table table = caseTable(request_.peers);
     for (int threads : threads_) {
       Roofs found = measureRoofs(threads);
       roofs[std::to_string(threads)] = toJson(found);
@@ -235,6 +232,12 @@ private:
     report_.set("complete", false);
     say(fmt::format("{}; median and 95% interval; ratios are the other's time over ours, in alternating bursts{}",
                     thisMachine().cpu, request_.noVerify ? "; results not verified" : "; results verified first"));
+    if (!cases_.empty())
+      say(fmt::format("of copy: 1.00 is as fast as a copy of as many bytes; of reading: as adding up as many; of roof: "
+                      "as the machine's peak allows{}",
+                      request_.peers ? "" : "; --peers adds PyTorch, oneDNN, OpenBLAS and NumPy"));
+    if (request_.quick)
+      say("--quick: sizes are too small for the goals below; what they are for takes minutes");
   }
 
   void sayRoofs(const Roofs &roofs, int threads) {
@@ -291,7 +294,7 @@ private:
         if (!peer.measured() && peer.status != "not asked" && peer.status != "none" && peer.detail != peers_->whyNone())
           ++peerNotes_[peer.detail.starts_with(peer.status) ? fmt::format("{} {}", name, peer.detail)
                                                             : fmt::format("{} {}: {}", name, peer.status, peer.detail)];
-      addRow(table, figures);
+      addRow(table, figures, request_.peers);
       progress.clear();
       if (!report_.quiet())
         table.printNew();

@@ -321,17 +321,17 @@ def Tile_RandomBitsOp : Tile_Op<"random_bits", [Pure]> {
     target that finds them in one thread or vector makes use of it. The same on every target.
 
     Of 16 bits, an evaluation makes sixteen. The upper byte of a number is one of the 16 bytes that are evaluated, the
-    lower one the exclusive or of two that others have for upper ones: any two numbers are 32 uniform bits. With h the
-    lower or upper half of word 0 or 1 (lower of 0, upper of 0, lower of 1, upper of 1), g the same of words 2 and 3, and
-    s() for the two bytes of a half exchanged, the numbers are
+    lower one the exclusive or of two that others have for upper ones: any two numbers are 32 uniform bits, three of one
+    evaluation need not be 48. With h the lower or upper half of word 0 or 1 (lower of 0, upper of 0, lower of 1, upper
+    of 1), g the same of words 2 and 3, and s() for the two bytes of a half exchanged, the numbers are
 
     ```
     0 .. 3           4 .. 7              8 .. 11                12 .. 15
     h ^ (g & 0xff)   g ^ (s(h) & 0xff)   s(h) ^ (s(g) & 0xff)   s(g) ^ (h & 0xff)
     ```
 
-    so the last eight are the first eight of words whose bytes are exchanged. 64 neighbours share four evaluations: first
-    come the first eight numbers of each of the four, then their last eight. (Registers of 512 bits then have them in
+    so the last eight are the first eight of words whose bytes are exchanged. 64 neighbours share four evaluations:
+    first come the first eight numbers of each of the four, then their last eight. (Registers of 512 bits then have them in
     order, and eight neighbours have one evaluation.) With c = 64 q + 32 b + 8 k + i, the counter is 4 q + k, and the
     element gets number 8 b + i.
 

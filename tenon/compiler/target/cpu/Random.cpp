@@ -7,8 +7,9 @@
 //     counters   8  9 10 11 | 12 13 14 15         blocks 2 3
 //     words      a0 b0 c0 d0  a1 b1 c1 d1         of philox(seed, {2, 3}) = a, b, c, d
 //
-// Elements of 16 bits are made of the halves of the words, sixteen to a block (see tile.random_bits). Where the first
-// counter is no multiple of a block's, twice as many are evaluated, from one on, and read again from where they begin.
+// Elements of 16 bits are made of the halves of the words, sixteen to a block, and four blocks make 64 of them in order
+// (see tile.random_bits). Where the first counter is no multiple of 4, or of 64, or lanes are none, those are evaluated
+// that they are among, and read again from where they begin.
 //
 // The generator is one long chain, so numbers are drawn in a loop of their own, in which several overlap. Where nothing
 // but a nest that waits for memory uses them (Grouping.cpp) it draws them itself, some hundred at a time: what it
@@ -123,8 +124,8 @@ std::array<Value, 4> philox(Builder &b, const Draw &draw, Value block, Value upp
 constexpr int64_t evenBytes = 0x00ff00ff00ff00ff; ///< the lower ones of 16 bits
 constexpr int64_t oddBytes = ~evenBytes;
 
-/// `own`, exclusive or the even bytes of `other`. With a mask in memory LLVM knows nothing of these: else it looks for other
-/// instructions that make zeros of the odd ones, and finds more than one.
+/// `own`, exclusive or the even bytes of `other`. With a mask in memory LLVM knows nothing of these: else it looks for
+/// other instructions that make zeros of the odd ones, and finds more than one.
 Value mixed(Builder &b, Value own, Value other, Value mask = {}) {
   mask = mask ? splatTo(b, mask, lanesOf(other)) : constantBits(b, other.getType(), evenBytes);
   return b.create<arith::XOrIOp>(own, b.create<arith::AndIOp>(other, mask));
@@ -176,9 +177,9 @@ Value areWholeBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes) 
   Value low = b.create<arith::AndIOp>(first, constant(draw.period - 1));
   Value inStep = b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, low, constant(0));
   // The lower half of a block's number is 32 bits of its first counter, above those of its place in the block.
-  int64_t period = int64_t(draw.sharers) << 32;
-  Value within = b.create<arith::AndIOp>(first, constant(period - 1));
-  Value stays = b.create<arith::CmpIOp>(arith::CmpIPredicate::ule, within, constant(period - int64_t(lanes)));
+  int64_t ofOneUpper = int64_t(draw.sharers) << 32;
+  Value within = b.create<arith::AndIOp>(first, constant(ofOneUpper - 1));
+  Value stays = b.create<arith::CmpIOp>(arith::CmpIPredicate::ule, within, constant(ofOneUpper - int64_t(lanes)));
   return b.create<arith::AndIOp>(inStep, stays);
 }
 
@@ -203,6 +204,7 @@ Value exchangeBytes(Builder &b, Value value) {
 Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes, unsigned registerBytes, bool haveOneUpper) {
   Value block = b.create<arith::ShRUIOp>(first, constantBits(b, b.getI64Type(), draw.shift()));
   unsigned blocks = lanes / draw.sharers, group = std::clamp(registerBytes / 8, 1u, blocks);
+  assert(blocks % group == 0 && "lanes are a power of two, or less than a register's");
   SmallVector<int64_t> order;
   SmallVector<int32_t> joined;
   for (unsigned begin = 0; begin < blocks; begin += group) {
@@ -237,7 +239,9 @@ Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes, unsign
     Value high = b.create<arith::AndIOp>(swapHalves(b, upper), constantBits(b, type, ~0xffffffffLL));
     return b.create<arith::OrIOp>(low, high);
   };
-  auto join = [&](Value first, Value second) -> Value { return b.create<LLVM::ShuffleVectorOp>(first, second, joined); };
+  auto join = [&](Value first, Value second) -> Value {
+    return b.create<LLVM::ShuffleVectorOp>(first, second, joined);
+  };
   Value h = pair(words[0], words[1]), g = pair(words[2], words[3]), result;
   if (!draw.areHalves) {
     result = join(h, g);
@@ -260,8 +264,8 @@ Value inBlocks(Builder &b, const Draw &draw, Value first, unsigned lanes, unsign
 /// As many counters as are evaluated at once where `lanes` are wanted.
 unsigned wholePeriods(const Draw &draw, unsigned lanes) { return llvm::divideCeil(lanes, draw.period) * draw.period; }
 
-/// `lanes` counters from `first` on, wherever that is: twice as many from where whole evaluations begin, through `memory`
-/// for so many.
+/// `lanes` counters from `first` on, wherever that is: those of whole evaluations that they are among, through `memory`
+/// for twice as many.
 Value outOfStep(Builder &b, const Draw &draw, Value first, unsigned lanes, unsigned registerBytes, Value memory) {
   Type i64 = b.getI64Type();
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
@@ -270,7 +274,10 @@ Value outOfStep(Builder &b, const Draw &draw, Value first, unsigned lanes, unsig
   Value begin = b.create<arith::SubIOp>(first, within);
   auto index = [&](int64_t value) -> Value { return b.create<arith::ConstantIndexOp>(value); };
   unsigned atOnce = wholePeriods(draw, lanes);
-  auto loop = b.create<scf::ForOp>(index(0), index(2 * atOnce), index(atOnce));
+  Value end = b.create<arith::AddIOp>(within, constantBits(b, i64, lanes));
+  Value isEnough = b.create<arith::CmpIOp>(arith::CmpIPredicate::ule, end, constantBits(b, i64, atOnce));
+  auto loop = b.create<scf::ForOp>(index(0), b.create<arith::SelectOp>(isEnough, index(atOnce), index(2 * atOnce)),
+                                   index(atOnce));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
@@ -335,7 +342,8 @@ Value Nest::randomBits(tile::RandomBitsOp op, const Coords &coords) {
   for (auto [d, coord] : llvm::enumerate(coords))
     if (coord.lanes)
       laneDim = static_cast<int>(d);
-  if (lanes < 8 || (!draw.areHalves && lanes % draw.period != 0) || stepAlong(counter, laneDim) != 1) {
+  unsigned fewest = draw.areHalves ? 16 : 8; // that whole evaluations are worth it for
+  if (lanes < fewest || (!draw.areHalves && lanes % draw.period != 0) || stepAlong(counter, laneDim) != 1) {
     Value each = compute(counter, coords);
     setInsertion(depth);
     return oneByOne(b_, draw, splatTo(b_, each, lanes));

@@ -583,11 +583,7 @@ def Nvidia_AnythingOp : Nvidia_Op<"anything", [Pure]> {
 }
 
 def Nvidia_PermuteBytesOp : Nvidia_Op<"permute_bytes", [Pure]> {
-  let summary = "Four of the eight bytes of two registers (prmt.b32)";
-  let description = [{
-    Byte i of the result is the one that bits 4i to 4i+2 of the selector number: 0 to 3 are those of `low`, 4 to 7 of
-    `high`. Where bit 4i+3 is set it is that byte's sign eight times.
-  }];
+  let summary = "prmt.b32: byte i is that of number bits 4i..4i+2 of the selector (4 to 7: of `high`); bit 4i+3: its sign";
   let arguments = (ins I32:$low, I32:$high, I32:$selector);
   let results = (outs I32:$result);
   let assemblyFormat = "$low `,` $high `,` $selector attr-dict";

@@ -8,8 +8,10 @@
 //
 // Pairs (2k, 2k+1) share one too, the half of its words chosen at run time; what is not known to be aligned chooses
 // among all four. Registers further apart whose counters are known to differ by a multiple of 4 share the division:
-// their blocks differ by a quarter of that. Of 16 bits, a block makes two times eight numbers, and what is said of four
-// words holds of eight numbers: a thread exchanges the words' bytes, or not, as the counter says, and makes eight.
+// their blocks differ by a quarter of that.
+//
+// Of 16 bits, a block makes two times eight numbers. A thread with eight neighbours makes eight of them, the first or the
+// last as the counter says, and one with fewer makes four and chooses among those; 64 counters have four blocks.
 #include "tenon/compiler/target/nvidia/threads/ThreadEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -119,9 +121,9 @@ private:
   SmallVector<std::pair<int, Value>, 4> known_;
 };
 
-/// Numbers of 16 bits out of the words of a block (see tile.random_bits): the eight among which a counter's is, or the four
-/// where a thread has no more neighbours. With h of words 0 and 1, g of words 2 and 3, x = h ^ g and y = g ^ s(h) as bytes
-/// (even, odd), these are, the lower byte first:
+/// Numbers of 16 bits out of the words of a block (see tile.random_bits): the eight among which a counter's is, or the
+/// four where a thread has no more neighbours. With h of words 0 and 1, g of words 2 and 3, x = h ^ g and y = g ^ s(h)
+/// as bytes (even, odd), these are, the lower byte first:
 ///
 ///     first eight     x0 h1    y0 g1
 ///     last eight      x1 h0    y1 g0
@@ -136,7 +138,7 @@ public:
           b_.create<arith::CmpIOp>(arith::CmpIPredicate::ne, b_.create<arith::AndIOp>(low, word(bit)), word(0));
       return b_.create<arith::SelectOp>(isSet, word(ifSet), word(ifNot));
     };
-    Value eight = byBit(32, 0x2705, 0x3614); // of h or g, then x or y
+    Value whichEight = byBit(32, 0x2705, 0x3614); // bytes of h or g, then x or y
     // Both as bytes of h, then g.
     SmallVector<std::pair<Value, Value>, 2> ownAndOther;
     Value h = word(0x3210), g = word(0x7654), exchanged = word(0x2301);
@@ -148,7 +150,8 @@ public:
     for (auto [own, other] : ownAndOther)
       for (int i : {0, 1}) {
         Value upper = bytes(words[i], words[2 + i], own);
-        Value both = bytes(upper, b_.create<arith::XOrIOp>(upper, bytes(words[i], words[2 + i], other)), eight);
+        Value lower = b_.create<arith::XOrIOp>(upper, bytes(words[i], words[2 + i], other));
+        Value both = bytes(upper, lower, whichEight);
         for (Value half : {both, b_.create<arith::ShRUIOp>(both, word(16)).getResult()})
           numbers.push_back(b_.create<arith::TruncIOp>(b_.getI16Type(), half));
       }
@@ -158,13 +161,13 @@ public:
 private:
   Value word(uint32_t value) { return b_.create<arith::ConstantIntOp>(static_cast<int32_t>(value), 32); }
   Value bytes(Value low, Value high, Value selector) {
-    if (matchPattern(selector, m_ConstantInt(&constant_)) && (constant_ == 0x3210 || constant_ == 0x7654))
-      return constant_ == 0x3210 ? low : high;
+    llvm::APInt known;
+    if (matchPattern(selector, m_ConstantInt(&known)) && (known == 0x3210 || known == 0x7654))
+      return known == 0x3210 ? low : high;
     return b_.create<PermuteBytesOp>(b_.getI32Type(), low, high, selector);
   }
 
   ImplicitLocOpBuilder &b_;
-  llvm::APInt constant_;
 };
 
 } // namespace
@@ -172,10 +175,10 @@ private:
 void ThreadEmitter::emitRandomBits(tile::RandomBitsOp op) {
   const Distribution &tile = distribution(op);
   AxisInfo counterAxes = axes_.of(op.getCounter());
-  int64_t sharers = op.areHalves() ? 8 : 4; // neighbours for which a thread evaluates the generator once
+  int64_t neighbours = op.areHalves() ? 8 : 4; // for which a thread evaluates the generator once
   int64_t group = 1, aligned = 1; // registers that share an evaluation; elements that could
   for (int64_t d = 0; d < tile.rank(); ++d) {
-    group = std::max(group, std::min({tile.consecutive(d), counterAxes.alignedRun(d), sharers}));
+    group = std::max(group, std::min({tile.consecutive(d), counterAxes.alignedRun(d), neighbours}));
     aligned = std::max(aligned, counterAxes.alignedRun(d));
   }
 
@@ -208,12 +211,12 @@ void ThreadEmitter::emitRandomBits(tile::RandomBitsOp op) {
       bits[reg] = candidates[0];
     }
   }
-  if (group < sharers) {
-    std::string all = std::to_string(sharers);
+  if (group < neighbours) {
+    std::string all = std::to_string(neighbours);
     remark(op.getLoc(),
-           "random bits use " + std::to_string(group) + " of the " + all + (sharers == 4 ? " words" : " numbers") +
-               " of each evaluation: " +
-               (aligned < sharers ? "counters of neighbours are not known to begin with a multiple of " + all
+           "the generator of random bits is evaluated for " + std::to_string(group) + " where it could be for " + all +
+               " neighbours: " +
+               (aligned < neighbours ? "counters of neighbours are not known to begin with a multiple of " + all
                                   : "a thread does not hold " + all + " neighbours"));
   }
   registers(op) = std::move(bits);
