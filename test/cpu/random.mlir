@@ -21,7 +21,8 @@
 // Otherwise as many from the multiple of 4 before it on, twice, which are read again from the first counter on.
 // CHECK: } else {
 // CHECK: %[[BEGIN:.*]] = arith.subi %{{.*}}, %[[WITHIN:.*]] : i64
-// CHECK: scf.for %[[AT:.*]] = %c0 to %c64 step %c32 {
+// CHECK: %[[END:.*]] = arith.select %{{.*}}, %c32, %c64 : index
+// CHECK: scf.for %[[AT:.*]] = %c0 to %[[END]] step %c32 {
 // CHECK: arith.addi %[[BEGIN]],
 // CHECK-COUNT-18: arith.muli %{{.*}} : vector<8xi64>
 // CHECK: llvm.store %{{.*}} : vector<32xi32>, !llvm.ptr
@@ -110,6 +111,25 @@ func.func @events(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile
   %b = arith.negf %a : tensor<1024xf32>
   %c = arith.select %event, %b, %a : tensor<1024xi1>, tensor<1024xf32>
   tile.store %c, %y[%i] : tensor<1024xf32>, !tile.view<1, f32>
+  return
+}
+
+// -----
+
+// Fewer than the 64 that four evaluations make: those that they are among, 64 or twice as many.
+// CHECK-LABEL: func.func private @instance
+// CHECK-NOT: scf.if {{.*}} -> (vector<32xi16>)
+// CHECK: %[[END:.*]] = arith.select %{{.*}}, %c64, %c128 : index
+// CHECK: scf.for %{{.*}} = %c0 to %[[END]] step %c64 {
+// CHECK-COUNT-14: arith.muli %{{.*}} : vector<4xi64>
+// CHECK: llvm.store %{{.*}} : vector<64xi16>, !llvm.ptr
+// CHECK: llvm.load %{{.*}} -> vector<32xi16>
+func.func @short_row(%y: !tile.view<1, i16> {tile.unit_stride = 0 : i64}, %seed: i64, %first: i64, %i: index) {
+  %place = tile.iota 0 : tensor<32xi64>
+  %begin = tile.splat %first : i64 -> tensor<32xi64>
+  %counter = arith.addi %begin, %place : tensor<32xi64>
+  %bits = tile.random_bits %seed, %counter {rounds = 7 : i64} : tensor<32xi64> -> tensor<32xi16>
+  tile.store %bits, %y[%i] : tensor<32xi16>, !tile.view<1, i16>
   return
 }
 
