@@ -49,6 +49,12 @@ template <class T> static void norm(Arguments &arguments) {
   }
 }
 
+// Every instance writes the same element: which of them is last is nobody's decision.
+static const Kernel racy("racy(x, y)", [](View x, View y) {
+  Index i = grid(x.size(0));
+  y.store({0}, x.load({i}, {1}));
+});
+
 static Problem problem(int64_t rows, int64_t cols) {
   Problem p;
   p.label = std::to_string(rows) + "x" + std::to_string(cols) + " f32";
@@ -91,5 +97,23 @@ int main() {
                    Arguments copy = arguments;
                    norm<float>(copy);
                  }).passed, "a hand-written loop under the same judge");
+
+  // The same kernel elsewhere: on the interpreter, slow and right by definition, and on the simulator of a GPU.
+  LaunchOptions elsewhere;
+  for (Target target : {Target::interpreter, Target::sim}) {
+    elsewhere.target = target;
+    lesson::expect(verify(p, rmsNorm, elsewhere).passed, "right there, too");
+  }
+
+  // The simulator looks for races, which the CPU does not: there a race is a result that happens to be one or the other.
+  Tensor from = Tensor::empty(f32, {8}), to = Tensor::zeros(f32, {1});
+  from.fillRandom(2, 1, 2);
+  launch(racy, {from, to});
+  try {
+    launch(racy, {from, to}, elsewhere);
+    lesson::expect(false, "the race is found");
+  } catch (const Error &error) {
+    std::printf("%s\n", error.what());
+  }
   return lesson::finish();
 }
