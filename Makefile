@@ -54,7 +54,7 @@ peers:
 
 install: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) tenon tenon-tool
-	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
+	@cmake --install $(BUILD) --strip --prefix $(or $(PREFIX),/usr/local)
 
 # The command and its libraries as an archive for other machines.
 dist: $(BUILD)/build.ninja
