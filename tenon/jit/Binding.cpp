@@ -114,14 +114,15 @@ const char *kindName(ParameterKind kind) {
     for (const KernelParameter &parameter : kernel.parameters())
       known |= parameter.kind == ParameterKind::param && parameter.name == name;
     if (!known)
-      throw Error("unknown parameter '" + name + "' of kernel " + kernel.name() + ": it has " +
-                  (names.empty() ? "none" : names));
+      throw Error(kernel.where(), "unknown parameter '" + name + "' of kernel " + kernel.name() + ": it has " +
+                                      (names.empty() ? "none" : names));
   }
   throw InternalError("a known parameter of kernel " + kernel.name() + " was not found");
 }
 
 [[noreturn, gnu::cold]] void refuseMissing(const Kernel &kernel, const KernelParameter &parameter) {
-  throw Error("parameter '" + parameter.name + "' of kernel " + kernel.name() + " has no default: set it in params");
+  throw Error(kernel.where(),
+              "parameter '" + parameter.name + "' of kernel " + kernel.name() + " has no default: set it in params");
 }
 
 [[noreturn, gnu::cold]] void refuseCount(const Kernel &kernel, size_t wanted, size_t given) {
@@ -129,17 +130,19 @@ const char *kindName(ParameterKind kind) {
   for (const KernelParameter &parameter : kernel.parameters())
     if (parameter.kind != ParameterKind::param)
       names += (names.empty() ? ": " : ", ") + parameter.name;
-  throw Error("kernel " + describe(kernel) + " takes " + counted(static_cast<int64_t>(wanted), "run-time argument") +
-              ", not " + std::to_string(given) + names);
+  throw Error(kernel.where(), "kernel " + describe(kernel) + " takes " +
+                                  counted(static_cast<int64_t>(wanted), "run-time argument") + ", not " +
+                                  std::to_string(given) + names);
 }
 
 [[noreturn, gnu::cold]] void refuseKind(const Kernel &kernel, const KernelParameter &parameter) {
-  throw Error("argument '" + parameter.name + "' of kernel " + kernel.name() + " must be " + kindName(parameter.kind));
+  throw Error(kernel.where(),
+              "argument '" + parameter.name + "' of kernel " + kernel.name() + " must be " + kindName(parameter.kind));
 }
 
 [[noreturn, gnu::cold]] void refuseRank(const Kernel &kernel, const KernelParameter &parameter) {
-  throw Error("argument '" + parameter.name + "' of kernel " + kernel.name() +
-              " has no dimensions: a view has 1 to 5");
+  throw Error(kernel.where(), "argument '" + parameter.name + "' of kernel " + kernel.name() +
+                                  " has no dimensions: a view has 1 to 5");
 }
 
 } // namespace

@@ -59,7 +59,7 @@ TEST_P(RefusedLaunches, Parameters) {
   refusal.expect(scale, {x, y, 2.0, 0}, {"unknown parameter 'size' of kernel scale", "it has width"}, {{"size", 3}});
   refusal.expect(scale, {x, y, 2.0, 0}, {"unknown parameter 'x'"}, {{"x", 3}}); // a view is no parameter
   Kernel bare("bare(x, n)", [](View v, Param n) { v.store({0}, zeros(f32, {n})); });
-  refusal.expect(bare, {y}, {"parameter 'n' of kernel bare has no default", "params"});
+  refusal.expect(bare, {y}, {"LangLaunchErrorTest.cpp:", "parameter 'n' of kernel bare has no default", "params"});
   Kernel none("none(x)", [](View v) { v.store({0}, zeros(f32, {1})); });
   refusal.expect(none, {y}, {"unknown parameter 'n' of kernel none", "none"}, {{"n", 1}});
   refusal.expect(bare, {y}, {"every dimension of a tile is at least 1", "LangLaunchErrorTest.cpp"}, {{"n", 0}});
