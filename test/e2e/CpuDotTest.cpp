@@ -3,6 +3,7 @@
 // dot on the CPU, where every type, orientation and remainder takes another way through the code: all instruction sets
 // of this machine, compared exactly. Elements are small whole numbers, whose sums are the same in every type and order.
 #include "LangSupport.h"
+#include "Levels.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -11,20 +12,8 @@ namespace {
 
 /// The instruction sets that this machine has.
 const std::vector<std::string> &levels() {
-  static const std::vector<std::string> found = [] {
-    std::vector<std::string> names;
-    Kernel nothing("nothing(x)", [](View x) { x.store({0}, x.load({0}, {1})); });
-    for (const char *name : {"native", "avx512-dot", "amx-emulated", "avx2", "baseline"}) {
-      LaunchOptions options;
-      options.compile.isa = name;
-      try {
-        launch(nothing, {Tensor::zeros(f32, {1})}, options);
-        names.push_back(name);
-      } catch (const Error &) {
-      }
-    }
-    return names;
-  }();
+  static const std::vector<std::string> found =
+      levelsAmong({"native", "avx512-dot", "amx-emulated", "avx2", "baseline"});
   return found;
 }
 

@@ -84,7 +84,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   assert((!overlap || !instance.noteBytes()) && "what is kept is of one instance after the other");
   info.remarks = instance.remarks();
   if (overlap)
-    info.remarks.push_back("the loops of " + std::to_string(overlap->stages) + " program instances run as one");
+    info.remarks.push_back("the loops of " + std::to_string(overlap->rows) + " program instances run as one");
   if (failed(LoopEmitter(lower::kernelOf(tileModule), isa, *target).runPlan()))
     return {};
   emitRunFunction(lower::kernelOf(tileModule), *target, isa, instance.noteBytes(), overlap);

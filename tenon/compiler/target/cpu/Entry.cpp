@@ -67,14 +67,14 @@ void emitRunFunction(func::FuncOp kernel, ModuleOp target, const Isa &isa, int64
       return b.create<func::CallOp>(holdsSymbol, b.getI1Type(), arguments).getResult(0);
     };
     Value count = b.create<arith::SubIOp>(end, begin);
-    Value isLong = b.create<arith::CmpIOp>(arith::CmpIPredicate::sgt, count, constantBits(b, i64, overlap->stages));
+    Value isLong = b.create<arith::CmpIOp>(arith::CmpIPredicate::sgt, count, constantBits(b, i64, overlap->rows));
     Value both = b.create<arith::AndIOp>(holds(begin), holds(b.create<arith::SubIOp>(end, one)));
     auto branch = b.create<scf::IfOp>(b.create<arith::AndIOp>(isLong, both), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(branch.elseBlock()->getTerminator());
     oneByOne();
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
-    Value last = b.create<arith::AddIOp>(end, constantBits(b, i64, overlap->stages - 1));
+    Value last = b.create<arith::AddIOp>(end, constantBits(b, i64, overlap->rows - 1));
     auto loop = b.create<scf::ForOp>(begin, last, one);
     b.setInsertionPoint(loop.getBody()->getTerminator());
     b.create<func::CallOp>(overlapSymbol, TypeRange{},

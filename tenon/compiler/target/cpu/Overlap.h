@@ -14,7 +14,7 @@ namespace tenon::cpu {
 constexpr const char *overlapSymbol = "overlapped", *holdsSymbol = "holds";
 
 struct Overlap {
-  int64_t stages; ///< the loops of an instance
+  int64_t rows;   ///< instances that are worked on at a time
   int64_t copies; ///< of scratch memory
 };
 

@@ -28,7 +28,7 @@ public:
     llvm::SmallVector<mlir::Value> offsets, strides; ///< index
     int unitStride = -1;
     int64_t elementBytes = 0;
-    mlir::Value isLarge; ///< of what is stored to: whether it goes past the cache
+    mlir::Value isLarge = {}; ///< of what is stored to: whether it goes past the cache
 
     tile::LoadOp op() const { return llvm::cast<tile::LoadOp>(load); }
     mlir::RankedTensorType type() const { return op().getType(); }
