@@ -46,14 +46,14 @@ Isa presetIsa(const std::string &name) {
     if (name != "avx512") {
       isa.features += ",+avx512vnni,+avx512bf16";
       isa.dotsBf16 = isa.dotsBytes = true;
-      isa.overlapsRows = true;
+      isa.overlapsRows = isa.bringsCached = true;
     }
     if (name == "amx") {
       for (const char *feature : tileFeatures)
         isa.features += std::string(",+") + feature;
       isa.features += ",+avx512fp16"; // of every processor with AMX
       isa.tiles = TileUnit::hardware;
-      isa.bringsRows = isa.overlapsRows = isa.comparesHalves = true;
+      isa.bringsRows = isa.bringsCached = isa.overlapsRows = isa.comparesHalves = true;
     }
     isa.vectorBytes = 64;
     isa.registers = 32;
@@ -69,7 +69,7 @@ Isa presetIsa(const std::string &name) {
     isa = presetIsa("avx512");
     isa.name = name;
     isa.tiles = TileUnit::emulated;
-    isa.bringsRows = isa.overlapsRows = isa.comparesHalves = true;
+    isa.bringsRows = isa.bringsCached = isa.overlapsRows = isa.comparesHalves = true;
   } else if (name == "scalar") {
     isa.vectorBytes = 4;
   } else {
@@ -95,7 +95,7 @@ Isa selectIsa(const std::string &limit) {
     Isa isa = selectIsa(avx512 ? "avx512-dot" : best);
     isa.name = limit;
     isa.tiles = TileUnit::emulated;
-    isa.bringsRows = isa.overlapsRows = isa.comparesHalves = true;
+    isa.bringsRows = isa.bringsCached = isa.overlapsRows = isa.comparesHalves = true;
     return isa;
   }
   std::string name = limit == "native" ? best : limit;
@@ -121,8 +121,9 @@ Isa selectIsa(const std::string &limit) {
     isa.cpu = llvm::sys::getHostCPUName().str();
     // Measured on an Emerald Rapids, where kernels of one loop gained up to a quarter; on a Zen 4 they lost a tenth.
     isa.bringsRows = hasAll(features, {tileFeatures[0]});
-    // Along a row also on a Zen 5, where softmax became up to 1.7 times as fast. "avx512-dot" has it for tests.
-    isa.overlapsRows = isa.bringsRows || isa.cpu == "znver5" || name == "avx512-dot";
+    // Measured on a Zen 5: a softmax became up to 1.7 times as fast by the one, some loops three times by the other.
+    // "avx512-dot" has both for tests.
+    isa.overlapsRows = isa.bringsCached = isa.bringsRows || isa.cpu == "znver5" || name == "avx512-dot";
     isa.dotsBf16 = features.lookup("avx512bf16");
     isa.dotsBytes = features.lookup("avx512vnni");
     isa.comparesHalves = features.lookup("avx512fp16");

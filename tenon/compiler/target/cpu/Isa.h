@@ -24,6 +24,8 @@ struct Isa {
   /// Its own prefetching is too short, as it ends with a page: loops and dots bring in what is next (Prefetch,
   /// DotAhead, DotThin), and go over several pages at once (Streaming, Overlap).
   bool bringsRows = false;
+  /// Its own prefetching fails for some loops whose results go through the cache: such bring in what is next (Prefetch).
+  bool bringsCached = false;
   bool overlapsRows = false; ///< the loops of several rows are one (Overlap)
   TileUnit tiles = TileUnit::none;
 };

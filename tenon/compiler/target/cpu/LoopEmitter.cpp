@@ -461,7 +461,7 @@ LogicalResult LoopEmitter::run() {
   if (failed(emitBlock(kernel_.getBody().front())))
     return failure();
   flush();
-  prefetch_.emit(b_, isa_.bringsRows);
+  prefetch_.emit(b_, isa_.bringsCached, isa_.bringsRows);
   for (Kept &kept : kept_) {
     kept.place.setRawConstantIndices(static_cast<int32_t>(peakScratch_));
     peakScratch_ += llvm::alignTo(kept.bytes, 64);

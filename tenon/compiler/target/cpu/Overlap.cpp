@@ -37,6 +37,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <numeric>
 
@@ -91,6 +92,19 @@ void emitHolds(ImplicitLocOpBuilder &b, func::FuncOp instance, ArrayRef<Stage> s
     for (Value condition : stage.conditions)
       conditions.push_back(map.lookup(condition));
   b.create<func::ReturnOp>(all(b, conditions));
+}
+
+/// Whether an operation is a prefetch, or a branch with nothing else: a step has its own.
+bool onlyBringsIn(Operation &op) {
+  auto branch = llvm::dyn_cast<scf::IfOp>(op);
+  if (!branch || branch->getNumResults())
+    return llvm::isa<LLVM::Prefetch>(op);
+  return !branch
+              ->walk([&](Operation *inner) {
+                bool isHarmless = inner == branch || llvm::isa<LLVM::Prefetch, scf::YieldOp>(inner) || isPure(inner);
+                return isHarmless ? WalkResult::advance() : WalkResult::interrupt();
+              })
+              .wasInterrupted();
 }
 
 /// Emits one step of all stages. `maps`: of each stage's instance; `nexts`: of the one that it has in the next step.
@@ -181,7 +195,7 @@ private:
         }
         Block *body = stage.innermost().getBody();
         for (Operation &op : body->without_terminator())
-          if (!llvm::isa<LLVM::Prefetch>(op))
+          if (!onlyBringsIn(op))
             b_.clone(op, map);
         for (auto [value, yielded] : llvm::zip(values, body->getTerminator()->getOperands()))
           value = map.lookupOrDefault(yielded);
@@ -276,9 +290,9 @@ private:
     std::optional<int64_t> extent = getConstantIntValue(loop.getUpperBound()), step = getConstantIntValue(loop.getStep());
     if (!extent || !step || *extent < stages_[0].extent())
       return;
-    SmallVector<LLVM::Prefetch> others(loop.getBody()->getOps<LLVM::Prefetch>());
-    for (LLVM::Prefetch other : others)
-      other.erase();
+    for (Operation &op : llvm::make_early_inc_range(*loop.getBody()))
+      if (onlyBringsIn(op))
+        op.erase();
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPointToStart(loop.getBody());
     std::vector<Window> windows = windowsRead();

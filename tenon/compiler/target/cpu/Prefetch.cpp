@@ -9,14 +9,15 @@
 //     for j { y[i, j] = x[i, j] / s }   ->   for j { prefetch x[i + 1, j];  y[i, j] = x[i, j] / s }
 //
 // The later loops share the lines of the window evenly, so that memory has something to do in each; where the processor
-// has to be told (Isa::bringsRows), the first loop has its share too: an even one where they store nothing (a
+// has to be told (Isa::bringsCached), the first loop has its share too: an even one where they store nothing (a
 // cross-entropy), else an eighth. So has a loop before it that reads nothing (it draws random numbers): this brings in
 // what the first loop is about to read. Where there are several windows (a layer norm's rows of x and of the residual),
 // only the first lines of each page of them are brought in, and the processor's own prefetching, which begins anew with
 // every page, finds what it needs to go on: a core has 16 lines on their way at most, those that are stored past the
 // cache among them. A window that would push out what is being worked on is left alone. In a kernel with one loop the
-// next window follows at once; there it depends on the processor whether its own prefetching, which ends with a page of
-// 4 KiB, is enough. Nothing happens if the guess is wrong, or points past the end: a prefetch never faults.
+// next window follows at once; there it depends on the processor whether its own prefetching is enough: it may end with a
+// page of 4 KiB (Isa::bringsRows), or be found wanting only where results go through the cache (Isa::bringsCached).
+// Nothing happens if the guess is wrong, or points past the end: a prefetch never faults.
 //
 // There, lines that will be written through the cache are asked for as well, with the intent to write them. They come
 // from memory as what is read does, and the processor asks for them only when a store is about to leave the core: too
@@ -275,7 +276,7 @@ void Prefetch::emitWrites(ImplicitLocOpBuilder &b, ArrayRef<Nest> nests, size_t 
   }
 }
 
-void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
+void Prefetch::emit(ImplicitLocOpBuilder &b, bool always, bool streaming) const {
   for (const auto &[block, nests] : nests_) {
     for (size_t number = 0; always && number < nests.size(); ++number)
       emitWrites(b, nests, number);
@@ -321,6 +322,8 @@ void Prefetch::emit(ImplicitLocOpBuilder &b, bool always) const {
         auto bringIn = [&](const Nest &sharer, int64_t first, int64_t count) {
           Ahead ahead = llvm::is_contained(earlier, &sharer) ? Ahead{-1, 0} : toNext;
           for (const Loop &loop : sharer.loops) {
+            if (isAlone && loop.streaming && !streaming)
+              continue;
             setInsertionPoint(b, loop, nest.vectorDim);
             b.setLoc(window.load->getLoc());
             prefetch(b, window, loop.coords, nest.vectorDim, extent, sharer.step,

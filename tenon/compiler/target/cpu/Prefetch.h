@@ -41,8 +41,9 @@ public:
   void writes(Window window) { nests_[current_].back().written.push_back(std::move(window)); }
   /// One of its innermost loops, and where along each dimension its body is. `streaming`: it stores past the cache.
   void addLoop(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> coords, bool streaming);
-  /// Once all loops are there. `always`: also where there is no later loop, and what is written.
-  void emit(mlir::ImplicitLocOpBuilder &b, bool always) const;
+  /// Once all loops are there. `always`: also where there is no later loop, and what is written; `streaming`: then even
+  /// in the only loop of a kernel whose results go past the cache.
+  void emit(mlir::ImplicitLocOpBuilder &b, bool always, bool streaming) const;
 
 private:
   struct Loop {
