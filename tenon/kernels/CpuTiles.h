@@ -121,6 +121,15 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
   return {{"bm", bm}, {"bn", bn}, {"bk", bk}};
 }
 
+/// Tiles that span the row, one row each where the loops of several instances can be one (compiler/target/cpu/Stages.cpp):
+/// from two pages on where there is AMX, from 1024 elements on elsewhere.
+inline Params fullRowCpuTiles(int64_t cols, DType dtype, bool matrixTiles = hasMatrixTiles()) {
+  Params tiles = fullRowTiles(cols);
+  if (cols >= (matrixTiles ? (8 << 10) / static_cast<int64_t>(sizeOf(dtype)) : 1024))
+    tiles["rows"] = 1;
+  return tiles;
+}
+
 /// Many queries share a block of packed keys and values, of which there are 512 bytes along the second product's K, as
 /// in a matmul; on one thread, with heads of up to 64, twice as many, which pack half as often. Causal: half of a tile
 /// on the diagonal is computed for nothing, so there they are few where the sequence is short, though more beside AMX,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The zoo where it hurts: views with odd strides, NaN and infinity, inputs that are outputs, other tile sizes.
+#include "tenon/kernels/CpuTiles.h"
 #include "tenon/kernels/Problems.h"
 #include "tenon/kernels/dropout/Reference.h"
 
@@ -417,6 +418,19 @@ TEST(ZooTiles, SizesNeedNotBePowersOfTwo) {
   expectRight(scores, zoo::attention, {{"bm", 12}, {"bn", 20}, {"dim", 20}});
   Problem loss = problemOf("cross_entropy", {5, 100});
   expectRight(loss, zoo::crossEntropy, {{"rows", 3}, {"cols", 7}});
+}
+
+TEST(ZooTiles, LongRowsHaveAnInstanceEachOnACpu) {
+  auto rows = [](int64_t cols, DType dtype, bool matrixTiles) {
+    Params tiles = zoo::fullRowCpuTiles(cols, dtype, matrixTiles);
+    EXPECT_GE(tiles.at("cols"), cols);
+    return tiles.at("rows");
+  };
+  EXPECT_EQ(rows(1024, bf16, false), 1);
+  EXPECT_EQ(rows(1000, f32, false), 4);
+  EXPECT_EQ(rows(2048, f32, true), 1); // two pages
+  EXPECT_EQ(rows(2048, bf16, true), 2);
+  EXPECT_EQ(rows(5000, bf16, true), 1);
 }
 
 TEST(ZooTiles, ATileThatDoesNotSpanTheRowIsRefused) {

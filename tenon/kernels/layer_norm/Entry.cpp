@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/kernels/layer_norm/Reference.h"
 
+#include "tenon/kernels/CpuTiles.h"
 #include "tenon/kernels/Problems.h"
 
 #include <cmath>
@@ -29,6 +30,7 @@ Entry layerNormEntry() {
                                  1e-5};
             problem.outputs = {4, 5};
             problem.params = fullRowTiles(shape[1]);
+            problem.cpuParams = [cols = shape[1], dtype](int) { return fullRowCpuTiles(cols, dtype); };
             setReferences(problem, dtype, [](auto t, Arguments &a) { layerNormReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 8 * elements;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/kernels/rms_norm/Reference.h"
 
+#include "tenon/kernels/CpuTiles.h"
 #include "tenon/kernels/Problems.h"
 
 #include <cmath>
@@ -25,6 +26,7 @@ Entry rmsNormEntry() {
                                  1e-6};
             problem.outputs = {2};
             problem.params = fullRowTiles(shape[1]);
+            problem.cpuParams = [cols = shape[1], dtype](int) { return fullRowCpuTiles(cols, dtype); };
             setReferences(problem, dtype, [](auto t, Arguments &a) { rmsNormReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 4 * elements;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/kernels/softmax/Reference.h"
 
+#include "tenon/kernels/CpuTiles.h"
 #include "tenon/kernels/Problems.h"
 
 #include <cmath>
@@ -23,6 +24,7 @@ Entry softmaxEntry() {
             problem.arguments = {randomTensor(dtype, shape, seed, -8, 8), Tensor::zeros(dtype, shape)};
             problem.outputs = {1};
             problem.params = fullRowTiles(shape[1]);
+            problem.cpuParams = [cols = shape[1], dtype](int) { return fullRowCpuTiles(cols, dtype); };
             setReferences(problem, dtype, [](auto t, Arguments &a) { softmaxReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 5 * elements;
