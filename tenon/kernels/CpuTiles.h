@@ -121,11 +121,28 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
   return {{"bm", bm}, {"bn", bn}, {"bk", bk}};
 }
 
-/// Tiles that span the row, one row each where the loops of several instances can be one (compiler/target/cpu/Stages.cpp):
-/// from two pages on where there is AMX, from 1024 elements on elsewhere.
-inline Params fullRowCpuTiles(int64_t cols, DType dtype, bool matrixTiles = hasMatrixTiles()) {
+/// Whether this processor is a Zen 5, which works on several rows at a time (compiler/target/cpu/Isa.h, `overlapsRows`)
+/// from 1024 elements on.
+inline bool overlapsLongRows() {
+#if defined(__x86_64__)
+  static const bool does = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    constexpr unsigned ofAuthenticAMD = 0x444d4163; // the last four letters
+    if (!__get_cpuid(0, &a, &b, &c, &d) || c != ofAuthenticAMD || !__get_cpuid(1, &a, &b, &c, &d))
+      return false;
+    unsigned family = (a >> 8 & 15) + (a >> 20 & 255);
+    return family == 26;
+  }();
+  return does;
+#else
+  return false;
+#endif
+}
+
+/// Tiles that span the row: one row each where several of them are then worked on at a time.
+inline Params fullRowCpuTiles(int64_t cols, bool overlaps = overlapsLongRows()) {
   Params tiles = fullRowTiles(cols);
-  if (cols >= (matrixTiles ? (8 << 10) / static_cast<int64_t>(sizeOf(dtype)) : 1024))
+  if (overlaps && cols >= 1024 && tiles["cols"] == cols)
     tiles["rows"] = 1;
   return tiles;
 }

@@ -88,6 +88,72 @@ func.func @distances(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %r: !t
 
 // -----
 
+// Powers that are divided by their sum: those of the next row are written behind where those of this row were read, by
+// the same iteration. One copy of them, whatever the branches do that a step does not take.
+// CHECK: module attributes {tenon.scratch_bytes = 16576 : i64}
+// CHECK-LABEL: func.func private @overlapped
+func.func @powers(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                  %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %rows = tile.size %x, 0 : !tile.view<2, f32>
+  %i = tile.grid %rows
+  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x4096xf32>
+  %m = tile.reduce %a dim 1 : (tensor<1x4096xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.maximumf %p, %q : f32
+    tile.yield %r : f32
+  }
+  %n = tile.broadcast %m : tensor<1x1xf32> -> tensor<1x4096xf32>
+  %d = arith.subf %a, %n : tensor<1x4096xf32>
+  %e = math.exp %d : tensor<1x4096xf32>
+  %s = tile.reduce %e dim 1 : (tensor<1x4096xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    tile.yield %r : f32
+  }
+  %sb = tile.broadcast %s : tensor<1x1xf32> -> tensor<1x4096xf32>
+  %o = arith.divf %e, %sb : tensor<1x4096xf32>
+  tile.store %o, %y[%i, %zero] : tensor<1x4096xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// The same, each by the first of them: that is read again for what is left of the row behind the loop, when those of the
+// next row have been written. Two copies.
+// CHECK: module attributes {tenon.scratch_bytes = 33152 : i64}
+// CHECK-LABEL: func.func private @overlapped
+func.func @by_the_first(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %z: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                        %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+  %zero = arith.constant 0 : index
+  %rows = tile.size %x, 0 : !tile.view<2, f32>
+  %i = tile.grid %rows
+  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x4096xf32>
+  %m = tile.reduce %a dim 1 : (tensor<1x4096xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.maximumf %p, %q : f32
+    tile.yield %r : f32
+  }
+  %n = tile.broadcast %m : tensor<1x1xf32> -> tensor<1x4096xf32>
+  %d = arith.subf %a, %n : tensor<1x4096xf32>
+  %e = math.exp %d : tensor<1x4096xf32>
+  %s = tile.reduce %e dim 1 : (tensor<1x4096xf32>) -> tensor<1x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    tile.yield %r : f32
+  }
+  %f = tile.slice %e[0, 0] : tensor<1x4096xf32> -> tensor<1x1xf32>
+  %w = tile.load %z[%i, %zero] : !tile.view<2, f32> -> tensor<1x4112xf32>
+  %qb = tile.broadcast %f : tensor<1x1xf32> -> tensor<1x4112xf32>
+  %sb = tile.broadcast %s : tensor<1x1xf32> -> tensor<1x4112xf32>
+  %g = arith.mulf %w, %qb : tensor<1x4112xf32>
+  %o = arith.divf %g, %sb : tensor<1x4112xf32>
+  tile.store %o, %y[%i, %zero] : tensor<1x4112xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
 // A row of 512 elements is left alone.
 // CHECK-LABEL: func.func private @instance
 // CHECK-NOT: overlapped

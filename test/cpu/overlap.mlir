@@ -113,38 +113,6 @@ func.func @length(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 
 // -----
 
-// Powers that are divided by their sum: those of the next row are written behind where those of this row were read, by
-// the same iteration. One copy of them, whatever the branches do that a step does not take.
-// CHECK: module attributes {tenon.scratch_bytes = 16576 : i64}
-// CHECK-LABEL: func.func private @overlapped
-// OTHERS-NOT: overlapped
-func.func @powers(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
-                  %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
-  %zero = arith.constant 0 : index
-  %rows = tile.size %x, 0 : !tile.view<2, f32>
-  %i = tile.grid %rows
-  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x4096xf32>
-  %m = tile.reduce %a dim 1 : (tensor<1x4096xf32>) -> tensor<1x1xf32> {
-  ^bb0(%p: f32, %q: f32):
-    %r = arith.maximumf %p, %q : f32
-    tile.yield %r : f32
-  }
-  %n = tile.broadcast %m : tensor<1x1xf32> -> tensor<1x4096xf32>
-  %d = arith.subf %a, %n : tensor<1x4096xf32>
-  %e = math.exp %d : tensor<1x4096xf32>
-  %s = tile.reduce %e dim 1 : (tensor<1x4096xf32>) -> tensor<1x1xf32> {
-  ^bb0(%p: f32, %q: f32):
-    %r = arith.addf %p, %q : f32
-    tile.yield %r : f32
-  }
-  %sb = tile.broadcast %s : tensor<1x1xf32> -> tensor<1x4096xf32>
-  %o = arith.divf %e, %sb : tensor<1x4096xf32>
-  tile.store %o, %y[%i, %zero] : tensor<1x4096xf32>, !tile.view<2, f32>
-  return
-}
-
-// -----
-
 // Powers of which some are added up behind the loop that divides them: the next row's must not be there by then, though
 // they are read through a pointer of their own. Two copies.
 // CHECK: module attributes {tenon.scratch_bytes = 33280 : i64}

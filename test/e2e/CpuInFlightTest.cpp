@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows in flight (Overlap.cpp): whether the loops of several program instances are one must not be seen, on any
-// instruction set that does it: by pages ("amx-emulated", and "native" where there is AMX) or along rows ("avx512-dot").
+// instruction set that does it: over several pages ("amx-emulated", and "native" where there is AMX) or along rows
+// ("avx512-dot").
 #include "Levels.h"
 
 #include "tenon/jit/Jit.h"
@@ -10,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -99,6 +101,60 @@ TEST(CpuInFlight, RowsOfLargeResultsAreThoseOfSmallOnes) {
           }
         }
     }
+}
+
+/// z times the first of a row's powers, over their sum. Rows of z are longer than those of x by what is no whole step:
+/// the first power is read again behind the loop.
+const Kernel byTheFirst("by_the_first(x, z, y, cols)", [](View x, View z, View y, Param cols) {
+  Index i = grid(x.size(0));
+  Tile t = x.load({i, 0}, {1, cols}), e = exp(t - max(t, 1));
+  y.store({i, 0}, z.load({i, 0}, {1, cols + 16}) * slice(e, 1, 0, 1) / sum(e, 1));
+});
+
+/// Two loops between the first and the last, one of which reads what no other does.
+const Kernel fourLoops("four_loops(x, z, y, cols)", [](View x, View z, View y, Param cols) {
+  Index i = grid(x.size(0));
+  Tile t = x.load({i, 0}, {1, cols}), d = t - sum(t, 1) * 0x1p-12;
+  Tile width = sum(d * d, 1), most = max(abs(d) * z.load({i, 0}, {1, cols}), 1);
+  y.store({i, 0}, d / (width + most));
+});
+
+/// A loop of the user's and a scan between the first loop and the last.
+const Kernel ownLoop("own_loop(x, z, y, cols)", [](View x, View z, View y, Param cols) {
+  Index i = grid(x.size(0));
+  Tile t = x.load({i, 0}, {1, cols}), m = max(t, 1), sums = zeros(x.dtype(), {1, 64});
+  for (Index k : range(0, cols, 64))
+    sums = sums + z.load({i, k}, {1, 64}) * m;
+  Tile last = slice(scan(sums, 1, [](Tile p, Tile q) { return p + q; }), 1, 63, 1);
+  y.store({i, 0}, t - last);
+});
+
+/// The rows of y of one launch are those of launches of a few rows, whose loops run one by one.
+TEST(CpuInFlight, LoopsOfAllKinds) {
+  for (const std::string &isa : levels())
+    for (DType type : {f32, f64})
+      for (const Kernel *kernel : {&byTheFirst, &fourLoops, &ownLoop}) {
+        constexpr int64_t cols = 4096, few = 3;
+        int64_t wide = kernel == &byTheFirst ? cols + 16 : cols;
+        int64_t rows = (int64_t(33) << 20) / (wide * static_cast<int64_t>(sizeOf(type))) + 3;
+        Tensor x = Tensor::empty(type, {rows, cols}), z = Tensor::empty(type, {rows, wide});
+        Tensor y = Tensor::zeros(type, {rows, wide});
+        x.fillRandom(1, -3, 3);
+        z.fillRandom(2, -3, 3);
+        LaunchOptions options;
+        options.compile.isa = isa;
+        options.threads = 1;
+        options.params = {{"cols", cols}};
+        launch(*kernel, {x, z, y}, options);
+        for (int64_t first = 0; first + few <= rows; first += 97) {
+          Tensor small = Tensor::zeros(type, {few, wide});
+          launch(*kernel, {x.slice(0, first, few), z.slice(0, first, few), small}, options);
+          ASSERT_EQ(
+              std::memcmp(small.data(), y.slice(0, first, few).data(), static_cast<size_t>(few * wide) * sizeOf(type)),
+              0)
+              << isa << ", kernel " << kernel->name() << ", rows from " << first;
+        }
+      }
 }
 
 /// The Euclidean norm of what each row is beside its mean, scaled so that no square overflows, of rows that are wanted;

@@ -3,14 +3,11 @@
 // What the CPU target does for kernels that wait for memory: results past the cache. Kernels
 // that have nothing in common but that, at sizes and addresses on both sides of every decision.
 #include "tenon/jit/Jit.h"
-#include "tenon/kernels/Kernels.h"
-#include "tenon/kernels/Zoo.h"
 #include "tenon/kernels/dropout/Reference.h"
 #include "tenon/verify/Values.h"
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>

@@ -420,17 +420,17 @@ TEST(ZooTiles, SizesNeedNotBePowersOfTwo) {
   expectRight(loss, zoo::crossEntropy, {{"rows", 3}, {"cols", 7}});
 }
 
-TEST(ZooTiles, LongRowsHaveAnInstanceEachOnACpu) {
-  auto rows = [](int64_t cols, DType dtype, bool matrixTiles) {
-    Params tiles = zoo::fullRowCpuTiles(cols, dtype, matrixTiles);
+TEST(ZooTiles, LongRowsHaveAnInstanceEachWhereTheyOverlap) {
+  auto rows = [](int64_t cols, bool overlaps) {
+    Params tiles = zoo::fullRowCpuTiles(cols, overlaps);
     EXPECT_GE(tiles.at("cols"), cols);
     return tiles.at("rows");
   };
-  EXPECT_EQ(rows(1024, bf16, false), 1);
-  EXPECT_EQ(rows(1000, f32, false), 4);
-  EXPECT_EQ(rows(2048, f32, true), 1); // two pages
-  EXPECT_EQ(rows(2048, bf16, true), 2);
-  EXPECT_EQ(rows(5000, bf16, true), 1);
+  EXPECT_EQ(rows(1024, true), 1);
+  EXPECT_EQ(rows(1024, false), 4);
+  EXPECT_EQ(rows(1001, true), 4);  // short
+  EXPECT_EQ(rows(1030, true), 3);  // the tile hangs over the end
+  EXPECT_EQ(rows(5000, false), 1); // wide
 }
 
 TEST(ZooTiles, ATileThatDoesNotSpanTheRowIsRefused) {

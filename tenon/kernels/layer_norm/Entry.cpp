@@ -30,7 +30,7 @@ Entry layerNormEntry() {
                                  1e-5};
             problem.outputs = {4, 5};
             problem.params = fullRowTiles(shape[1]);
-            problem.cpuParams = [cols = shape[1], dtype](int) { return fullRowCpuTiles(cols, dtype); };
+            problem.cpuParams = [cols = shape[1]](int) { return fullRowCpuTiles(cols); };
             setReferences(problem, dtype, [](auto t, Arguments &a) { layerNormReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 8 * elements;

@@ -26,7 +26,7 @@ Entry rmsNormEntry() {
                                  1e-6};
             problem.outputs = {2};
             problem.params = fullRowTiles(shape[1]);
-            problem.cpuParams = [cols = shape[1], dtype](int) { return fullRowCpuTiles(cols, dtype); };
+            problem.cpuParams = [cols = shape[1]](int) { return fullRowCpuTiles(cols); };
             setReferences(problem, dtype, [](auto t, Arguments &a) { rmsNormReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 4 * elements;

@@ -24,7 +24,7 @@ Entry softmaxEntry() {
             problem.arguments = {randomTensor(dtype, shape, seed, -8, 8), Tensor::zeros(dtype, shape)};
             problem.outputs = {1};
             problem.params = fullRowTiles(shape[1]);
-            problem.cpuParams = [cols = shape[1], dtype](int) { return fullRowCpuTiles(cols, dtype); };
+            problem.cpuParams = [cols = shape[1]](int) { return fullRowCpuTiles(cols); };
             setReferences(problem, dtype, [](auto t, Arguments &a) { softmaxReference<decltype(t)>(a); });
             double elements = static_cast<double>(shape[0]) * shape[1];
             problem.flops = 5 * elements;

@@ -10,11 +10,11 @@ enum class TileUnit { none, emulated, hardware };
 
 /// What the code generator needs to know of the processor.
 struct Isa {
-  std::string name;          ///< the level: "avx512", "avx2", ...; with `cpu` and `features` it says everything
-  std::string cpu;           ///< LLVM's name of the processor to tune for
-  std::string features;      ///< LLVM's feature string
-  unsigned vectorBytes = 16; ///< width of a vector register
-  unsigned registers = 16;   ///< number of vector registers
+  std::string name;             ///< the level: "avx512", "avx2", ...; with `cpu` and `features` it says everything
+  std::string cpu;              ///< LLVM's name of the processor to tune for
+  std::string features;         ///< LLVM's feature string
+  unsigned vectorBytes = 16;    ///< width of a vector register
+  unsigned registers = 16;      ///< number of vector registers
   bool masksSmallTypes = false; ///< masked loads and stores of 8- and 16-bit elements
   bool streams = false;         ///< large results are written past the cache; not of a preset
   bool masksWords = false;      ///< masked loads and stores of 32- and 64-bit elements
@@ -24,20 +24,21 @@ struct Isa {
   /// Its own prefetching is too short, as it ends with a page: loops and dots bring in what is next (Prefetch,
   /// DotAhead, DotThin), and go over several pages at once (Streaming, Overlap).
   bool bringsRows = false;
-  /// Its own prefetching fails for some loops whose results go through the cache: such bring in what is next (Prefetch).
+  /// Its own prefetching is not enough for loops whose results go through the cache, at least for some: these bring in
+  /// what is next, and what is stored to (Prefetch). So do all where there is `bringsRows`.
   bool bringsCached = false;
   bool overlapsRows = false; ///< the loops of several rows are one (Overlap)
   TileUnit tiles = TileUnit::none;
 };
 
 /// A level by name, the same on every machine: for printing code, not for running it. "amx" (AVX-512 with tiles),
-/// "avx512-dot" (with AVX512_VNNI and AVX512_BF16), "avx512", "avx2", "baseline", "amx-emulated", or "scalar": next to no
-/// vectors, for other processors. Throws Error for a level that does not exist.
+/// "avx512-dot" (with AVX512_VNNI and AVX512_BF16), "avx512", "avx2", "baseline", "amx-emulated", or "scalar": next to
+/// no vectors, for other processors. Throws Error for a level that does not exist.
 Isa presetIsa(const std::string &name);
 
 /// The level asked for, with everything else this machine has where that is its best one; "native" is the best.
-/// "avx512-dot" is everything but AMX, and "amx-emulated" the code for AMX on any machine, with functions that do the tile
-/// instructions. Throws Error for a level the machine lacks or that does not exist.
+/// "avx512-dot" is everything but AMX, and "amx-emulated" the code for AMX on any machine, with functions that do the
+/// tile instructions. Throws Error for a level the machine lacks or that does not exist.
 Isa selectIsa(const std::string &limit);
 
 /// Whether this process may use AMX: the processor has it (tiles, bf16 and bytes), and the system, which is asked once,

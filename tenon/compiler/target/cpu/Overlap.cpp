@@ -28,7 +28,8 @@
 //   first half of each page of the row that is read next to L2, or the first quarter of two. The processor, which
 //   begins anew with every page, brings in the rest. Where no loop stores anything a step brings in all of it. If rows
 //   are so many or so long that everything comes from L2 anyway (a layer norm of 4096 f32), it does not pay.
-// - Others go along the row, and bring in to L1 what is some KiB further on, in the same row or at the begin of the next.
+// - Others go along the row, and bring in to L1 what is some KiB further on, in the same row or at the begin of the
+//   next. Loops that follow by themselves bring in to L2 what the next step begins with.
 #include "tenon/compiler/target/cpu/Overlap.h"
 
 #include "tenon/compiler/target/cpu/Entry.h"
@@ -48,7 +49,8 @@ namespace {
 
 constexpr int64_t partsBroughtIn = 2; ///< a page's lines by those that a step brings in, of all that it reads
 constexpr int64_t bytesAhead = 8 << 10, bytesAheadOfReading = 12 << 10; ///< of all that a step along rows reads
-constexpr int32_t toL1 = 3, toL2 = 2;                                   ///< where a prefetch goes
+constexpr int64_t leastStep = 16;     ///< elements, of a loop that brings in something
+constexpr int32_t toL1 = 3, toL2 = 2; ///< where a prefetch goes
 
 /// What is the same for all of an instance, for the one with these ids.
 IRMapping cloneScalars(OpBuilder &b, func::FuncOp instance, ValueRange ids, ArrayRef<Stage> stages, Value args,
@@ -129,7 +131,6 @@ public:
       for (Value init : stage.loop.getInitArgs())
         inits.push_back(maps_[number].lookup(init));
     }
-    auto constant = [&](int64_t value) -> Value { return b_.create<arith::ConstantIndexOp>(value); };
     Value zero = constant(0), part = constant(stages_[0].part());
     auto outer = b_.create<scf::ForOp>(zero, part, constant(step_), inits);
     {
@@ -153,27 +154,32 @@ public:
       emitBehind(number, std::next(stage.loop->getIterator()));
     }
     for (auto [number, stage] : llvm::enumerate(stages_))
-      if (!stage.isJoined) {
+      if (!stage.isJoined)
         emitBehind(number, stage.block->begin());
-        bringBegins(llvm::cast<scf::ForOp>(placed_.lookup(stage.loop)));
-      }
   }
 
 private:
   /// What a stage has in its block from there on, and what follows it.
   void emitBehind(size_t number, Block::iterator from) {
     for (Operation &op : llvm::make_range(from, std::prev(stages_[number].block->end())))
-      placed_[&op] = b_.clone(op, maps_[number]);
+      emitAlone(op, maps_[number]);
     for (Operation *op : stages_[number].tail)
-      if (auto loop = llvm::dyn_cast<scf::ForOp>(b_.clone(*op, maps_[number])))
-        bringBegins(loop);
+      emitAlone(*op, maps_[number]);
+  }
+
+  void emitAlone(Operation &op, IRMapping &map) {
+    Operation *placed = b_.clone(op, map);
+    if (auto loop = llvm::dyn_cast<scf::ForOp>(op); loop && !bringsBegins_)
+      bringsBegins_ = bringBegins(loop, llvm::cast<scf::ForOp>(placed));
   }
 
   SmallVector<Value> emitBody(Value counter, Value start, ValueRange carried) {
     std::vector<Window> windows = windowsRead();
     for (const Window &window : windows)
-      stages_[window.stage].parts ? bringHeads(window, windows.size(), counter, start)
-                                  : bringAhead(window, windows.size(), counter);
+      if (stages_[window.stage].parts)
+        bringHeads(window, windows.size(), counter, start);
+      else
+        bringAhead(window, windows.size(), counter);
     SmallVector<Value> yields(carried);
     size_t end = yields.size();
     for (size_t number : llvm::reverse(joined_)) {
@@ -225,27 +231,40 @@ private:
   /// A row of a view that the stage is the first to read.
   struct Window {
     size_t stage;
-    Value place; ///< its address
+    LLVM::GEPOp place;
     int64_t elementBytes;
+
+    Value base() { return place.getBase(); }
+    Value address() const { return place->getResult(0); }
   };
+
+  /// What a load reads, if that is a row of a view that depends on the instance.
+  std::optional<Window> windowOf(LLVM::LoadOp load) {
+    auto place = load.getAddr().getDefiningOp<LLVM::GEPOp>();
+    auto view = place ? place.getBase().getDefiningOp<LLVM::LoadOp>() : LLVM::LoadOp();
+    auto type = llvm::dyn_cast<VectorType>(load.getRes().getType());
+    if (!view || !type || !isOfInstance(place))
+      return std::nullopt;
+    return Window{0, place, byteSize(type.getElementType())};
+  }
 
   std::vector<Window> windowsRead() {
     std::vector<Window> windows;
-    llvm::DenseSet<Value> seen;
     for (size_t number : joined_)
       for (auto load : stages_[number].innermost().getBody()->getOps<LLVM::LoadOp>()) {
-        auto place = load.getAddr().getDefiningOp<LLVM::GEPOp>();
-        auto view = place ? place.getBase().getDefiningOp<LLVM::LoadOp>() : LLVM::LoadOp();
-        auto type = llvm::dyn_cast<VectorType>(load.getRes().getType());
-        if (view && type && seen.insert(place.getBase()).second && isOfInstance(place))
-          windows.push_back({number, place, byteSize(type.getElementType())});
+        std::optional<Window> window = windowOf(load);
+        if (!window || llvm::any_of(windows, [&](Window &other) { return other.base() == window->base(); }))
+          continue;
+        window->stage = number;
+        windows.push_back(*window);
       }
     return windows;
   }
 
   bool storesRows() {
-    return llvm::any_of(
-        joined_, [&](size_t number) { return !stages_[number].innermost().getBody()->getOps<LLVM::StoreOp>().empty(); });
+    return llvm::any_of(joined_, [&](size_t number) {
+      return !stages_[number].innermost().getBody()->getOps<LLVM::StoreOp>().empty();
+    });
   }
 
   Value constant(int64_t value) { return b_.create<arith::ConstantIndexOp>(value); }
@@ -264,9 +283,10 @@ private:
         b_.create<arith::DivUIOp>(b_.create<arith::MulIOp>(counter, constant(lines * elementsOfLine)), constant(step_));
     for (int64_t line = 0; line < lines; ++line) {
       IRMapping map = nexts_[window.stage];
-      map.map(stage.loop.getInductionVar(), b_.create<arith::AddIOp>(first, constant(line * elementsOfLine)).getResult());
+      map.map(stage.loop.getInductionVar(),
+              b_.create<arith::AddIOp>(first, constant(line * elementsOfLine)).getResult());
       map.map(stage.parts.getInductionVar(), start);
-      prefetch(cloneAddress(window.place, map), toL2);
+      prefetch(cloneAddress(window.address(), map), toL2);
     }
   }
 
@@ -280,30 +300,38 @@ private:
   void prefetchLines(Value address, int64_t bytes, int32_t locality) {
     auto pointer = LLVM::LLVMPointerType::get(b_.getContext());
     for (int64_t byte = 0; byte < bytes; byte += lineBytes)
-      prefetch(b_.create<LLVM::GEPOp>(pointer, b_.getI8Type(), address,
-                                      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(byte)}),
-               locality);
+      prefetch(
+          b_.create<LLVM::GEPOp>(pointer, b_.getI8Type(), address, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(byte)}),
+          locality);
   }
 
-  /// A loop that runs by itself brings in what the next step begins with, instead of what it did for its own instance.
-  void bringBegins(scf::ForOp loop) {
-    std::optional<int64_t> extent = getConstantIntValue(loop.getUpperBound()), step = getConstantIntValue(loop.getStep());
-    if (!extent || !step || *extent < stages_[0].extent())
-      return;
-    for (Operation &op : llvm::make_early_inc_range(*loop.getBody()))
+  /// Has a copy of a loop along the row, which runs by itself, bring in what the next step begins with instead of what
+  /// the loop did for its own instance; false if it is no such loop, or the first to read something itself.
+  bool bringBegins(scf::ForOp loop, scf::ForOp placed) {
+    std::vector<Window> windows = windowsRead();
+    std::optional<int64_t> extent = getConstantIntValue(loop.getUpperBound()),
+                           step = getConstantIntValue(loop.getStep());
+    bool readsOthers = llvm::any_of(loop.getBody()->getOps<LLVM::LoadOp>(), [&](LLVM::LoadOp load) {
+      std::optional<Window> window = windowOf(load);
+      return window && llvm::none_of(windows, [&](Window &other) { return other.base() == window->base(); });
+    });
+    if (stages_[0].parts || readsOthers || !loop.getInductionVar().getType().isIndex() || !extent || !step ||
+        *extent < stages_[0].extent() || *step < leastStep)
+      return false;
+    for (Operation &op : llvm::make_early_inc_range(*placed.getBody()))
       if (onlyBringsIn(op))
         op.erase();
     OpBuilder::InsertionGuard guard(b_);
-    b_.setInsertionPointToStart(loop.getBody());
-    std::vector<Window> windows = windowsRead();
+    b_.setInsertionPointToStart(placed.getBody());
     for (const Window &window : windows) {
       int64_t begins = awayOf(window, windows.size());
-      Value place = b_.create<arith::DivUIOp>(
-          b_.create<arith::MulIOp>(loop.getInductionVar(), constant(begins)), constant(*extent));
+      Value place = b_.create<arith::DivUIOp>(b_.create<arith::MulIOp>(placed.getInductionVar(), constant(begins)),
+                                              constant(*extent));
       IRMapping next = nexts_[window.stage];
       next.map(stages_[window.stage].loop.getInductionVar(), place);
-      prefetchLines(cloneAddress(window.place, next), begins * *step / *extent * window.elementBytes, toL2);
+      prefetchLines(cloneAddress(window.address(), next), begins * *step / *extent * window.elementBytes, toL2);
     }
+    return true;
   }
 
   /// What a stage reads some steps on: in the same row, and towards its end in that of its next instance.
@@ -315,8 +343,8 @@ private:
     same.map(stage.loop.getInductionVar(), place);
     next.map(stage.loop.getInductionVar(), beyond);
     Value isBeyond = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, beyond, constant(0));
-    Value address =
-        b_.create<arith::SelectOp>(isBeyond, cloneAddress(window.place, next), cloneAddress(window.place, same));
+    Value address = b_.create<arith::SelectOp>(isBeyond, cloneAddress(window.address(), next),
+                                               cloneAddress(window.address(), same));
     prefetchLines(address, step_ * window.elementBytes, toL1);
   }
 
@@ -325,8 +353,8 @@ private:
   MutableArrayRef<Stage> stages_;
   MutableArrayRef<IRMapping> maps_;
   ArrayRef<IRMapping> nexts_;
-  SmallVector<size_t> joined_;                           ///< stages
-  llvm::DenseMap<Operation *, Operation *> placed_; ///< what stands behind the one loop, by what it is a copy of
+  SmallVector<size_t> joined_; ///< stages
+  bool bringsBegins_ = false;  ///< a loop that runs by itself does
   int64_t step_ = 1;
 };
 

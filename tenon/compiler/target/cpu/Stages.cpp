@@ -21,17 +21,18 @@ bool hasLoops(Operation &op) {
 
 bool hasBounds(scf::ForOp loop) {
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
-  return lower && *lower == 0 && getConstantIntValue(loop.getUpperBound()) && getConstantIntValue(loop.getStep());
+  return loop.getInductionVar().getType().isIndex() && lower && *lower == 0 &&
+         getConstantIntValue(loop.getUpperBound()) && getConstantIntValue(loop.getStep());
 }
 
-/// for counter { for start by parts { ... } }, which carry the same; or, where processors take a row from one end to the
-/// other, for counter { ... } along a long one.
+/// for counter { for start by parts { ... } }, which carry the same; or, where processors take a row from one end to
+/// the other, for counter { ... } along a long one.
 bool findParts(Stage &stage, const Isa &isa) {
   if (!hasBounds(stage.loop))
     return false;
   if (!isa.bringsRows)
-    return llvm::none_of(*stage.loop.getBody(), hasLoops) && stage.step() > 1 &&
-           stage.extent() % stage.step() == 0 && stage.extent() >= leastExtent;
+    return llvm::none_of(*stage.loop.getBody(), hasLoops) && stage.step() > 1 && stage.extent() % stage.step() == 0 &&
+           stage.extent() >= leastExtent;
   for (Operation &op : stage.loop.getBody()->without_terminator())
     if (auto inner = llvm::dyn_cast<scf::ForOp>(op); inner && !stage.parts)
       stage.parts = inner;
@@ -67,8 +68,8 @@ std::optional<Stage> stageOf(scf::IfOp nest, const Isa &isa) {
   return stage.loop && findParts(stage, isa) ? std::optional(stage) : std::nullopt;
 }
 
-/// Gives single numbers between loops and behind them to the stage before, and where rows are gone along loops that need
-/// no view as well; false if they are more than that.
+/// Gives single numbers between loops and behind them to the stage before, and where rows are gone along other loops as
+/// well; false if they are more than that.
 bool addToTail(SmallVectorImpl<Stage> &stages, Operation &op, const Isa &isa, llvm::DenseSet<Operation *> &inTails) {
   if (stages.empty() || (hasLoops(op) && (isa.bringsRows || !llvm::isa<scf::ForOp>(op))))
     return false;
@@ -144,15 +145,16 @@ SmallVector<std::pair<Value, int64_t>> rowsOf(Stage &stage) {
   return rows;
 }
 
-/// Whether sums have the order that they have without: a step of the whole takes several of a stage with shorter ones,
-/// part by part.
-bool keepsSums(MutableArrayRef<Stage> stages) {
+/// Whether joined stages fit into steps of the longest of them. One takes several of a stage with shorter ones, part by
+/// part, so those must not have sums, which would have another order.
+bool fitTogether(MutableArrayRef<Stage> stages) {
   int64_t longest = 0;
   for (Stage &stage : stages)
     if (stage.isJoined)
       longest = std::max(longest, stage.step());
   return llvm::all_of(stages, [&](Stage &stage) {
-    return !stage.isJoined || stage.step() == longest || stage.loop.getInitArgs().empty();
+    return !stage.isJoined || stage.step() == longest ||
+           (longest % stage.step() == 0 && stage.loop.getInitArgs().empty());
   });
 }
 
@@ -164,9 +166,17 @@ bool uses(Operation &op, LLVM::GEPOp pointer) {
   });
 }
 
-/// Whether an iteration of the stage's loop accesses what it keeps there in its own place, with all of its lanes, or
-/// the stage does so before its loop (reads) and behind it (writes).
-bool keepsOrder(LLVM::GEPOp buffer, Stage &stage) {
+/// Whether a loop of a stage accesses the elements of what is kept there.
+bool hasElements(LLVM::GEPOp buffer, Stage &stage) {
+  return llvm::any_of(buffer->getUsers(), [&](Operation *use) {
+    return llvm::isa<LLVM::GEPOp>(use) && stage.innermost()->isAncestor(use);
+  });
+}
+
+/// Whether, of the branches that a step takes, an iteration of the stage's loop accesses what it keeps there in its own
+/// place, with all of its lanes, or the stage accesses a single number before its loop (reads) and behind it (writes).
+/// Of what has elements nothing is read or written behind the loop: by then they are the next row's.
+bool keepsOrder(LLVM::GEPOp buffer, Stage &stage, bool areElements) {
   auto isPlace = [&](Value value) {
     auto cast = value.getDefiningOp<arith::IndexCastOp>();
     if (cast && !stage.parts)
@@ -194,9 +204,12 @@ bool keepsOrder(LLVM::GEPOp buffer, Stage &stage) {
             vector.getElementType() != element.getElemType())
           return false;
       }
-    } else if (bool isBehind = stage.loop->isBeforeInBlock(stage.block->findAncestorOpInBlock(*use));
-               !llvm::isa<LLVM::LoadOp>(use) && !(isBehind && llvm::isa<LLVM::StoreOp>(use))) {
-      return false;
+    } else {
+      Operation *place = stage.block->findAncestorOpInBlock(*use);
+      bool isRead = llvm::isa<LLVM::LoadOp>(use) && (!areElements || place->isBeforeInBlock(stage.loop));
+      bool isWritten = llvm::isa<LLVM::StoreOp>(use) && !areElements && stage.loop->isBeforeInBlock(place);
+      if (!isRead && !isWritten)
+        return false;
     }
   }
   return true;
@@ -213,7 +226,7 @@ bool chooseJoined(MutableArrayRef<Stage> stages, const Isa &isa) {
       ++rows;
     }
   }
-  if (keepsSums(stages) && (isa.bringsRows ? bytes <= mostBytes : rows <= mostRows))
+  if (fitTogether(stages) && (isa.bringsRows ? bytes <= mostBytes : rows <= mostRows))
     return true;
   if (isa.bringsRows || stages.size() < 3)
     return false;
@@ -221,11 +234,11 @@ bool chooseJoined(MutableArrayRef<Stage> stages, const Isa &isa) {
     stage.isJoined = &stage == &stages.front() || &stage == &stages.back();
     stage.lag = &stage == &stages.back() ? 1 : 0;
   }
-  return keepsSums(stages);
+  return fitTogether(stages);
 }
 
 /// Later stages come first in a step, so where an iteration writes what one that comes later has just read, the two
-/// instances share a copy.
+/// instances share a copy. Branches that a step does not take do not matter.
 int64_t copiesOf(func::FuncOp instance, MutableArrayRef<Stage> stages) {
   Block &body = instance.getBody().front();
   int64_t copies = 1;
@@ -244,9 +257,12 @@ int64_t copiesOf(func::FuncOp instance, MutableArrayRef<Stage> stages) {
         first = std::min(first.value_or(stage.lag), stage.lag);
         last = std::max(last.value_or(stage.lag), stage.lag);
       }
-    // What follows the loops of a step finds there what the newest of the instances has left.
-    bool inOrder = llvm::all_of(stages, [&](Stage &stage) {
-      return keepsOrder(place, stage) &&
+    // What follows the loops of a step finds there what the newest of the instances has left. Over several pages at
+    // once elements have copies: what is read next would lie 4 KiB behind what was just written, and to a processor
+    // that looks like the same place.
+    bool areElements = llvm::any_of(stages, [&](Stage &stage) { return hasElements(place, stage); });
+    bool inOrder = !(areElements && stages[0].parts) && llvm::all_of(stages, [&](Stage &stage) {
+      return keepsOrder(place, stage, areElements) &&
              (stage.lag == first || llvm::none_of(stage.tail, [&](Operation *op) { return uses(*op, place); }));
     });
     if (first)
