@@ -111,7 +111,7 @@ TEST(TraceErrors, Literals) {
   expectMistake([](View x, View, View) { HERE; (x.load({0}, {4}) > 0) & 2; },
                 {"the number 2 where a boolean is expected"});
   expectMistake([](View x, View, View) { HERE; x.load({1.5}, {4}); }, {"an index is an integer", "1.5"});
-  expectMistake([](View, View y, View) { HERE; y.load({0}, {4}, -inf); }, {"inf", "i32"});
+  expectMistake([](View, View y, View) { HERE; y.load({0}, {4}, -inf); }, {"-inf", "i32", "use a whole number"});
 }
 
 TEST(TraceErrors, Shapes) {

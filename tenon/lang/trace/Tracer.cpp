@@ -229,7 +229,8 @@ Value materialize(const Arg &arg, DType type, bool asIndex) {
   }
   if (arg.kind == Arg::Kind::real)
     throw Error(where, "the number " + std::to_string(arg.real) + " where a value of type " +
-                           std::string(nameOf(type)) + " is expected: convert the tile with .to(f32) first");
+                           std::string(nameOf(type)) +
+                           " is expected: use a whole number, or convert the tile with .to(f32) first");
   if (type == DType::boolean) {
     if (arg.kind != Arg::Kind::truth && arg.integer != 0 && arg.integer != 1)
       throw Error(where, "the number " + std::to_string(arg.integer) + " where a boolean is expected");
