@@ -39,8 +39,8 @@ func.func @less_largest(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 
 // Sums beside a store go in shorter steps than those without: the first and the last loop, of two rows, are one. Each of
 // the two rows read is brought in 1024 elements ahead. The loop between them, of squares, needs no view: it follows the
-// first, and brings in to L2 the 1024 elements that the next step begins with. What is kept of a row is overwritten behind where the row
-// before was read, so it is there once.
+// first, and brings in to L2 the 1024 elements that the next step begins with. What is kept of a row is overwritten
+// behind where the row before was read, so it is there once.
 // CHECK: module attributes {tenon.scratch_bytes = 16576 : i64}
 // CHECK-LABEL: func.func private @overlapped
 // CHECK: scf.for %[[J:.*]] = %c0 to %c4096 step %c32 iter_args

@@ -16,10 +16,10 @@
 // rows i and i - 1, and those between follow by themselves.
 //
 // What an instance keeps in scratch memory it keeps in a copy of its own, in turns. A step has the last loop first, so
-// one that writes what a later one reads can follow it through the same copy (e' and e above): L1 is small. The first
-// and the last instances of a piece of a launch, and those that are not inside of their views, run their loops one by
-// one (`instance` with the number of a loop). Every loop takes its elements in the same order either way, so results
-// are the same bit for bit.
+// one that writes what a later one reads can follow it through the same copy (e' and e above), where it goes along the
+// row: L1 is small. The first and the last instances of a piece of a launch, and those that are not inside of their
+// views, run their loops one by one (`instance` with the number of a loop). Every loop takes its elements in the same
+// order either way, so results are the same bit for bit.
 //
 // This is for loops that go over the same row and are all of a kernel (Stages.cpp). What is read next is brought in, in
 // one of two ways:

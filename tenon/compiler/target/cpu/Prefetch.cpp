@@ -15,8 +15,8 @@
 // only the first lines of each page of them are brought in, and the processor's own prefetching, which begins anew with
 // every page, finds what it needs to go on: a core has 16 lines on their way at most, those that are stored past the
 // cache among them. A window that would push out what is being worked on is left alone. In a kernel with one loop the
-// next window follows at once; there it depends on the processor whether its own prefetching is enough: it may end with a
-// page of 4 KiB (Isa::bringsRows), or be found wanting only where results go through the cache (Isa::bringsCached).
+// next window follows at once; there it depends on the processor whether its own prefetching is enough: it may end with
+// a page of 4 KiB (Isa::bringsRows), or be found wanting only where results go through the cache (Isa::bringsCached).
 // Nothing happens if the guess is wrong, or points past the end: a prefetch never faults.
 //
 // There, lines that will be written through the cache are asked for as well, with the intent to write them. They come
