@@ -59,13 +59,17 @@ func.func @matmul(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
 
 // -----
 
-// Bytes are widened to 32 bits as the attributes say. With AVX512_VNNI four of them are one operand; both sides are
-// signed here and the instruction wants one of each, so the top bits of A are flipped and the sums of B's columns taken
-// away.
+// Bytes are widened to 16 bits on their way into the panels, as the attributes say: two of them are one operand. With
+// AVX512_VNNI four are; both sides are signed here and the instruction wants one of each, so the top bits of A are
+// flipped and the sums of B's columns taken away.
 // CHECK-LABEL: func.func private @instance
-// CHECK: arith.extsi {{.*}} to vector<16xi32>
-// CHECK: arith.muli {{.*}} : vector<16xi32>
+// CHECK: arith.extsi {{.*}} to vector<16xi16>
+// CHECK-NOT: arith.muli {{.*}} : vector
+// CHECK: %[[PRODUCTS:.*]] = llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"({{.*}}) : (vector<32xi16>, vector<32xi16>)
+// CHECK: arith.addi %[[PRODUCTS]], {{.*}} : vector<16xi32>
 // AVX2-LABEL: func.func private @instance
+// AVX2: arith.extsi {{.*}} to vector<16xi16>
+// AVX2: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"({{.*}}) : (vector<16xi16>, vector<16xi16>) -> vector<8xi32>
 // PAIRS-LABEL: func.func private @instance
 // PAIRS: arith.xori {{.*}} : vector<16xi8>
 // PAIRS: vector.bitcast {{.*}} to vector<16xi32>

@@ -102,7 +102,7 @@ void expectGatedUnits(const Kernel &kernel) {
     x.set({6999}, INFINITY);
     x.set({6998}, -INFINITY);
     x.set({6997}, NAN);
-    if (type != bf16)
+    if (type == f16) // the others come out of tables where there is AVX-512
       expectSame(kernel, {x, g}, type);
     for (const char *isa : {"native", "avx2"}) {
       Tensor y = resultOf(kernel, {x, g}, type, isa);

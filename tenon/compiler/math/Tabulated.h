@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions that rise from 0 to 1 with F(-x) = 1 - F(x), such as half of 1 + erf(x), and their products with x, where
-// bf16 is the longest that sees the result: cubics for 32 ranges of t = |x|, whose coefficients a processor finds in
-// two registers by one instruction (vpermt2ps). With the complement c(t) = F(-t):
+// Functions that rise from 0 to 1 with F(-x) = 1 - F(x), such as half of 1 + erf(x), and their products with x, by
+// polynomials for 32 ranges of t = |x|, whose coefficients a processor finds in two registers by one instruction
+// (vpermt2ps). Where bf16 is the longest that sees the result they are cubics. With the complement c(t) = F(-t):
 //
 //     i = round(t^2 / step)                      t^2 + 1.5 2^23 step: the index is in the low bits of the sum
 //     c = ((k3[i] t + k2[i]) t + k1[i]) t + k0[i]
@@ -15,6 +15,13 @@
 // length: it begins with 0, which is left to three coefficients of the first range, and that must be short. The
 // polynomials are in t itself and not in its distance from the middle, which would cost one operation; what their terms
 // lose by cancelling grows with t. Where c is below `vanishing` both are 0.
+//
+// Where somebody sees the product as f32, w has polynomials of degree 4 in the distance from the middle of its range,
+// counted in ranges, which is one rounding of an exact product:
+//
+//     i = round(t perUnit),  r = t perUnit - i,  w = k4[i] r^4 + ... + k0[i]
+//
+// The factor of x is then within what half of 1 + erf(x) is rounded by, in absolute terms.
 //
 // The arithmetic (Arithmetic.h) has these besides:
 //
@@ -31,39 +38,53 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <vector>
 
 namespace tenon::math {
 
 inline constexpr size_t tableEntries = 32;
 using Table = std::array<float, tableEntries>;
 
-struct CubicTable {
-  static constexpr double vanishing = 0x1p-24;
+/// The longest type that sees the result.
+enum class SeenAs { Bf16, F32 };
+
+struct RangeTable {
   static constexpr double tail = 0x1p-12, small = 0x1p-22;
 
-  /// How far from c it may be: 2^-12 of it, in the tail 2^-10, until that is small. t times as far from w.
-  static double allowedError(double c) { return c >= tail ? 0x1p-12 * c : 0x1p-10 * std::max(c, small); }
+  /// A smaller c is 0.
+  static constexpr double vanishing(SeenAs seen) { return seen == SeenAs::Bf16 ? 0x1p-24 : 0x1p-25; }
 
-  std::array<Table, 4> coefficients{}; ///< by degree; the last entries are 0
-  float perUnit = 0;                   ///< ranges of t; 0: they are ranges of t^2
-  float magic = 0;                     ///< what is added to t times that, or to t^2
-  float bound = 0;                     ///< t beyond has the last entry
+  /// How far from c it may be: for bf16 2^-12 of it, in the tail 2^-10, until that is small. t times as far from w.
+  static double allowedError(double c, SeenAs seen) {
+    if (seen == SeenAs::F32)
+      return 0x1.6p-24;
+    return c >= tail ? 0x1p-12 * c : 0x1p-10 * std::max(c, small);
+  }
+
+  std::vector<Table> coefficients; ///< by degree; the last entries are 0
+  float perUnit = 0;               ///< ranges of t; 0: they are ranges of t^2
+  float magic = 0;                 ///< what is added to t times that, or to t^2
+  float bound = 0;                 ///< t beyond has the last entry
+  bool fromMiddle = false;         ///< the polynomials are in t perUnit less the number of the range, else in t
 };
 
 namespace detail {
 
 inline constexpr size_t lastEntry = tableEntries - 1;
 
-inline double evaluateEntry(const CubicTable &table, size_t i, float t) {
+inline double evaluateEntry(const RangeTable &table, size_t i, float t) {
+  float at = table.fromMiddle ? std::fma(t, table.perUnit, -static_cast<float>(i)) : t;
   float sum = table.coefficients.back()[i];
   for (size_t degree = table.coefficients.size() - 1; degree-- > 0;)
-    sum = std::fma(sum, t, table.coefficients[degree][i]);
+    sum = std::fma(sum, at, table.coefficients[degree][i]);
   return sum;
 }
 
+using Polynomial = std::vector<float>; ///< by degree
+
 /// The coefficients from the highest down, each rounded and taken away before the next: that of the expansion in
-/// Chebyshev's polynomials, whose leading coefficients are 1, 1, 2, 4.
-template <class F> std::array<float, 4> fit(size_t highest, double low, double high, F function) {
+/// Chebyshev's polynomials, whose leading coefficients are 1, 1, 2, 4, 8.
+template <class F> Polynomial fit(size_t highest, double low, double high, F function) {
   constexpr size_t count = 8;
   double middle = (low + high) / 2, radius = (high - low) / 2;
   std::array<double, count> cosines{}, left{};
@@ -71,24 +92,23 @@ template <class F> std::array<float, 4> fit(size_t highest, double low, double h
     cosines[k] = std::cos(3.14159265358979323846 * (static_cast<double>(k) + 0.5) / count);
     left[k] = function(middle + radius * cosines[k]);
   }
-  std::array<float, 4> coefficients{};
+  Polynomial coefficients(highest + 1);
   double leading = std::pow(2 / radius, highest);
   for (size_t degree = highest + 1; degree-- > 0; leading *= radius / 2) {
     double sum = 0;
     for (size_t k = 0; k < count; ++k) {
-      double z = cosines[k], of[] = {1, z, 2 * z * z - 1, (4 * z * z - 3) * z}; // Chebyshev's
+      double z = cosines[k], y = z * z, of[] = {1, z, 2 * y - 1, (4 * y - 3) * z, 8 * (y - 1) * y + 1}; // Chebyshev's
       sum += left[k] * of[degree];
     }
     coefficients[degree] = static_cast<float>(sum / count * leading);
     for (size_t k = 0; k < count; ++k) {
-      double t = middle + radius * cosines[k], powers[] = {1, t, t * t, t * t * t};
-      left[k] -= coefficients[degree] * powers[degree];
+      left[k] -= coefficients[degree] * std::pow(middle + radius * cosines[k], degree);
     }
   }
   return coefficients;
 }
 
-inline bool isGood(const CubicTable &table, size_t i, double low, double high,
+inline bool isGood(const RangeTable &table, size_t i, double low, double high,
                    const std::function<double(double)> &function, const std::function<double(double)> &allowedError) {
   constexpr int samples = 8;
   for (int k = 0; k <= samples; ++k) {
@@ -99,7 +119,7 @@ inline bool isGood(const CubicTable &table, size_t i, double low, double high,
   return true;
 }
 
-inline void setEntry(CubicTable &table, size_t i, std::array<float, 4> coefficients) {
+inline void setEntry(RangeTable &table, size_t i, const Polynomial &coefficients) {
   for (size_t degree = 0; degree < coefficients.size(); ++degree)
     table.coefficients[degree][i] = coefficients[degree];
 }
@@ -121,22 +141,26 @@ template <class F> std::optional<double> firstBelow(double limit, F function) {
 
 } // namespace detail
 
-/// A table for c, a function of double that falls from t = 0 on; none where cubics in so few ranges are not good
-/// enough, because c falls too slowly.
-template <class F> std::optional<CubicTable> tabulate(F complement) {
+/// A table for c, a function of double that falls from t = 0 on, for bf16; none where cubics in so few ranges are not
+/// good enough, because c falls too slowly.
+template <class F> std::optional<RangeTable> tabulate(F complement) {
   constexpr int largestStep = 20;
+  constexpr size_t degree = 3;
+  constexpr double vanishing = RangeTable::vanishing(SeenAs::Bf16);
   double step = std::ldexp(1, -largestStep);
   auto start = [&](size_t i) { return i == 0 ? 0 : std::sqrt((static_cast<double>(i) - 0.5) * step); };
-  while (!(complement(start(detail::lastEntry)) < CubicTable::vanishing))
+  while (!(complement(start(detail::lastEntry)) < vanishing))
     if ((step *= 2) > std::ldexp(1, largestStep))
       return std::nullopt;
-  CubicTable table;
+  RangeTable table;
+  table.coefficients.resize(degree + 1);
   table.magic = Format<float>::roundMagic * static_cast<float>(step);
   table.bound = static_cast<float>(std::sqrt(detail::lastEntry * step));
-  std::function<double(double)> exact = complement,
-                                allowed = [&](double t) { return CubicTable::allowedError(complement(t)); };
-  for (size_t i = 0; i < detail::lastEntry && complement(start(i)) >= CubicTable::vanishing; ++i) {
-    detail::setEntry(table, i, detail::fit(3, start(i), start(i + 1), complement));
+  std::function<double(double)> exact = complement, allowed = [&](double t) {
+    return RangeTable::allowedError(complement(t), SeenAs::Bf16);
+  };
+  for (size_t i = 0; i < detail::lastEntry && complement(start(i)) >= vanishing; ++i) {
+    detail::setEntry(table, i, detail::fit(degree, start(i), start(i + 1), complement));
     if (!detail::isGood(table, i, start(i), start(i + 1), exact, allowed))
       return std::nullopt;
   }
@@ -144,24 +168,39 @@ template <class F> std::optional<CubicTable> tabulate(F complement) {
 }
 
 /// The same for w.
-template <class F> std::optional<CubicTable> tabulateProduct(F complement) {
-  std::optional<double> end = detail::firstBelow(CubicTable::vanishing, complement);
+template <class F> std::optional<RangeTable> tabulateProduct(F complement, SeenAs seen) {
+  std::optional<double> end = detail::firstBelow(RangeTable::vanishing(seen), complement);
   if (!end)
     return std::nullopt;
-  CubicTable table;
+  const size_t degree = seen == SeenAs::Bf16 ? 3 : 4;
+  RangeTable table;
+  table.coefficients.resize(degree + 1);
+  table.fromMiddle = seen == SeenAs::F32;
   table.perUnit = static_cast<float>((detail::lastEntry - 0.5) / *end);
   table.magic = Format<float>::roundMagic;
   table.bound = static_cast<float>(detail::lastEntry) / table.perUnit;
   auto start = [&](size_t i) { return i == 0 ? 0 : (static_cast<double>(i) - 0.5) / table.perUnit; };
-  std::function<double(double)> exact = [&](double t) { return t * complement(t); },
-                                allowed = [&](double t) { return t * CubicTable::allowedError(complement(t)); };
+  std::function<double(double)> exact = [&](double t) { return t * complement(t); }, allowed = [&](double t) {
+    return t * RangeTable::allowedError(complement(t), seen);
+  };
   for (size_t i = 0; i < detail::lastEntry; ++i) {
-    std::array<float, 4> cubic = detail::fit(3, start(i), start(i + 1), exact);
-    if (i == 0) { // t times a polynomial for c
-      std::array<float, 4> factor = detail::fit(2, start(i), start(i + 1), complement);
-      cubic = {0, factor[0], factor[1], factor[2]};
+    double unit = table.fromMiddle ? 1 / static_cast<double>(table.perUnit) : 1; // of what the polynomials are in
+    double middle = table.fromMiddle ? static_cast<double>(i) * unit : 0;
+    double low = (start(i) - middle) / unit, high = (start(i + 1) - middle) / unit;
+    detail::Polynomial polynomial;
+    if (i == 0) { // t times a polynomial for c, so that it is as good relative to t
+      polynomial = detail::fit(degree - 1, low, high, [&](double at) { return unit * complement(at * unit); });
+      polynomial.insert(polynomial.begin(), 0);
+    } else {
+      double off = 0; // of c, such that w is a float in the middle: rounded there alone, it would be off by more times t
+      if (table.fromMiddle)
+        off = static_cast<double>(static_cast<float>(exact(middle))) / middle - complement(middle);
+      polynomial = detail::fit(degree, low, high, [&](double at) {
+        double t = middle + at * unit;
+        return exact(t) + off * t;
+      });
     }
-    detail::setEntry(table, i, cubic);
+    detail::setEntry(table, i, polynomial);
     if (!detail::isGood(table, i, start(i), start(i + 1), exact, allowed))
       return std::nullopt;
   }
@@ -171,26 +210,28 @@ template <class F> std::optional<CubicTable> tabulateProduct(F complement) {
 namespace detail {
 
 template <class A>
-Value<A, float> evaluate(A &a, Value<A, float> t, const CubicTable &table, const Value<A, float> *factor = nullptr) {
-  Value<A, float> perUnit = table.perUnit == 0 ? t : a.constant(table.perUnit);
-  auto index = a.toBits(a.fma(t, perUnit, a.constant(table.magic)));
+Value<A, float> evaluate(A &a, Value<A, float> t, const RangeTable &table, const Value<A, float> *factor = nullptr) {
+  Value<A, float> perUnit = table.perUnit == 0 ? t : a.constant(table.perUnit), magic = a.constant(table.magic);
+  Value<A, float> rounded = a.fma(t, perUnit, magic);
+  auto index = a.toBits(rounded);
+  Value<A, float> at = table.fromMiddle ? a.fma(t, perUnit, a.neg(a.sub(rounded, magic))) : t;
   Value<A, float> sum = a.lookUp(table.coefficients.back(), index, factor);
   for (size_t degree = table.coefficients.size() - 1; degree-- > 0;)
-    sum = a.fma(sum, t, a.lookUp(table.coefficients[degree], index, factor));
+    sum = a.fma(sum, at, a.lookUp(table.coefficients[degree], index, factor));
   return sum;
 }
 
 } // namespace detail
 
 /// F(x).
-template <class A> Value<A, float> tabulated(A &a, Value<A, float> x, const CubicTable &table) {
+template <class A> Value<A, float> tabulated(A &a, Value<A, float> x, const RangeTable &table) {
   Value<A, float> complement = detail::evaluate(a, a.boundedMagnitude(x, table.bound), table);
   return a.abs(a.sub(a.isPositive(x), complement));
 }
 
 /// x F(x), or that times the factor, which is finite and not next to infinity.
 template <class A>
-Value<A, float> tabulatedProduct(A &a, Value<A, float> x, const CubicTable &table,
+Value<A, float> tabulatedProduct(A &a, Value<A, float> x, const RangeTable &table,
                                  const Value<A, float> *factor = nullptr) {
   Value<A, float> less = detail::evaluate(a, a.boundedMagnitude(x, table.bound), table, factor);
   return factor ? a.fma(*factor, a.positivePart(x), a.neg(less)) : a.sub(a.positivePart(x), less);

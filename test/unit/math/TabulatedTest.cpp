@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions by tables of cubics: how good they are for every bf16, every f16 and other floats, what is refused, and
+// Functions by tables of polynomials: how good they are for every bf16, every f16 and other floats, what is refused, and
 // special values.
 #include "tenon/compiler/math/Tabulated.h"
 #include "tenon/compiler/math/HostArithmetic.h"
@@ -44,7 +44,7 @@ struct Errors {
   double small = 0;          ///< in absolute terms, where it is below 2^-22
   double vanished = 0;       ///< the same where the complement is 0
 
-  void measure(float x, const Case &one, const CubicTable &ofFunction, const CubicTable &ofProduct) {
+  void measure(float x, const Case &one, const RangeTable &ofFunction, const RangeTable &ofProduct) {
     TableArithmetic host;
     double c = one.complement(std::fabs(x)), exact = x < 0 ? c : 1 - c;
     double function = tabulated(host, x, ofFunction);
@@ -53,18 +53,18 @@ struct Errors {
     double off = std::max(std::abs(function - exact), std::abs(product - exact));
     if (std::isnan(function) || std::isnan(product))
       off = 1e9;
-    double &worst = c < CubicTable::vanishing   ? vanished
-                    : exact < CubicTable::small ? small
-                    : exact < CubicTable::tail  ? tail
+    double &worst = c < RangeTable::vanishing(SeenAs::Bf16)   ? vanished
+                    : exact < RangeTable::small ? small
+                    : exact < RangeTable::tail  ? tail
                                                 : most;
-    worst = std::max(worst, exact < CubicTable::small || c < CubicTable::vanishing ? off : off / exact);
+    worst = std::max(worst, exact < RangeTable::small || c < RangeTable::vanishing(SeenAs::Bf16) ? off : off / exact);
   }
 };
 
 /// Every bf16 and, on the way, the floats between them; the f16 are among those.
 TEST(MathTabulated, AllOfBf16AndMore) {
   for (const Case &one : cases) {
-    auto table = tabulate(one.complement), ofProduct = tabulateProduct(one.complement);
+    auto table = tabulate(one.complement), ofProduct = tabulateProduct(one.complement, SeenAs::Bf16);
     ASSERT_TRUE(table && ofProduct) << one.name;
     Errors errors;
     for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += 0x2000)
@@ -92,14 +92,14 @@ TEST(MathTabulated, RoundedToBf16) {
     return std::ldexp(std::nearbyint(std::ldexp(fraction, 8)), exponent - 8);
   };
   for (const Case &one : {cases[0], cases[1], cases[2], cases[3], slow}) {
-    auto table = tabulateProduct(one.complement);
+    auto table = tabulateProduct(one.complement, SeenAs::Bf16);
     ASSERT_TRUE(table) << one.name;
     TableArithmetic host;
     int different = 0, count = 0;
     for (std::uint32_t half = 0; half < 0x10000; ++half) {
       float x = std::bit_cast<float>(half << 16);
       double c = one.complement(std::fabs(x)), exact = x * (x < 0 ? c : 1 - c);
-      if (!std::isfinite(x) || c < CubicTable::vanishing || std::abs(exact) < 0x1p-120)
+      if (!std::isfinite(x) || c < RangeTable::vanishing(SeenAs::Bf16) || std::abs(exact) < 0x1p-120)
         continue;
       double got = round(tabulatedProduct(host, x, *table)), nearest = round(exact);
       ++count;
@@ -111,11 +111,41 @@ TEST(MathTabulated, RoundedToBf16) {
   }
 }
 
+/// What is stored as f32: the factor of x is as good as one that is computed step by step, whose sum with 1 is a multiple of
+/// 2^-24 below 1. `stride`: of the bits of the numbers that are tried.
+double worstFactorOfF32(const Case &one, std::uint64_t stride) {
+  auto table = tabulateProduct(one.complement, SeenAs::F32);
+  TableArithmetic host;
+  double worst = table ? 0 : 1;
+  auto measure = [&](float x) {
+    double c = one.complement(std::fabs(x)), exact = x < 0 ? c : 1 - c;
+    double product = tabulatedProduct(host, x, *table), off = std::abs(product - x * exact) / std::abs(double(x));
+    worst = std::isnan(product) ? 1 : std::max(worst, off);
+  };
+  for (std::uint64_t bits = 0; table && bits < (std::uint64_t(1) << 32); bits += stride)
+    if (float x = std::bit_cast<float>(static_cast<std::uint32_t>(bits)); std::isnormal(x) && std::abs(x) > 0x1p-120)
+      measure(x);
+  return worst;
+}
+
+TEST(MathTabulated, SeenAsF32) {
+  for (const Case &one : cases) {
+    double worst = worstFactorOfF32(one, 0x1fff);
+    std::printf("%s: the factor is off by at most %.2f times 2^-24\n", one.name, worst * 0x1p24);
+    EXPECT_LE(worst, 0x1.cdp-24) << one.name;
+  }
+}
+
+TEST(MathTabulated, DISABLED_Exhaustive) {
+  for (const Case &one : cases)
+    std::printf("%s: %.3f times 2^-24\n", one.name, worstFactorOfF32(one, 1) * 0x1p24);
+}
+
 /// A factor in the coefficients: as good, relative to the result, and special values stay what they are.
 TEST(MathTabulated, ProductTimesFactor) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const Case &one : {cases[0], cases[1], cases[2], cases[3], slow}) {
-    auto table = tabulateProduct(one.complement);
+    auto table = tabulateProduct(one.complement, SeenAs::Bf16);
     ASSERT_TRUE(table) << one.name;
     TableArithmetic host;
     for (float factor : {1 / 0.9f, 3.0f, -0.7f, 0x1p-20f, 1e20f}) {
@@ -123,7 +153,7 @@ TEST(MathTabulated, ProductTimesFactor) {
       double most = 0;
       for (double x = -12; x < 12; x += 0x1p-12) {
         double c = one.complement(std::abs(x)), exact = factor * x * (x < 0 ? c : 1 - c);
-        if (x != 0 && c >= CubicTable::tail)
+        if (x != 0 && c >= RangeTable::tail)
           most = std::max(most, std::abs(product(static_cast<float>(x)) - exact) / std::abs(exact));
       }
       EXPECT_LE(most, 0x1p-12) << one.name << " times " << factor;
@@ -146,7 +176,8 @@ TEST(MathTabulated, ProductTimesFactor) {
 /// Ranges of one length have any length: that of the product knows no scale of x that suits it best.
 TEST(MathTabulated, ProductOfAnyScale) {
   for (double scale : {0.01, 0.9, 1.2, 1.37, 100.0})
-    EXPECT_TRUE(tabulateProduct(complementOfErf(scale * rootOfHalf))) << scale;
+    for (SeenAs seen : {SeenAs::Bf16, SeenAs::F32})
+      EXPECT_TRUE(tabulateProduct(complementOfErf(scale * rootOfHalf), seen)) << scale;
 }
 
 /// What falls as e^-t has no place in 32 ranges; nor has what does not fall.
@@ -157,31 +188,38 @@ TEST(MathTabulated, IsRefused) {
   EXPECT_FALSE(tabulate([](double t) { return 1 / (1 + std::exp(t)); }));
   EXPECT_FALSE(tabulate([](double t) { return 0.5 / (1 + t); }));
   EXPECT_FALSE(tabulate([](double) { return 0.5; }));
-  EXPECT_FALSE(tabulateProduct([](double t) { return 0.5 / (1 + t); }));
-  EXPECT_FALSE(tabulateProduct([](double) { return 0.5; }));
+  for (SeenAs seen : {SeenAs::Bf16, SeenAs::F32}) {
+    EXPECT_FALSE(tabulateProduct([](double t) { return 0.5 / (1 + t); }, seen));
+    EXPECT_FALSE(tabulateProduct([](double) { return 0.5; }, seen));
+  }
+  EXPECT_FALSE(tabulateProduct(slow.complement, SeenAs::F32)); // ranges twice as long as GELU's
 }
 
 TEST(MathTabulated, SpecialValues) {
   TableArithmetic host;
   const float infinity = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
   for (const Case &one : cases) {
-    auto table = tabulate(one.complement), ofProduct = tabulateProduct(one.complement);
-    ASSERT_TRUE(table && ofProduct) << one.name;
-    auto product = [&](float x) { return tabulatedProduct(host, x, *ofProduct); };
+    auto table = tabulate(one.complement);
+    ASSERT_TRUE(table) << one.name;
     auto function = [&](float x) { return tabulated(host, x, *table); };
-    EXPECT_EQ(product(infinity), infinity);
-    EXPECT_TRUE(std::isnan(product(-infinity))); // infinity times 0
-    EXPECT_TRUE(std::isnan(product(std::nanf(""))));
     EXPECT_TRUE(std::isnan(function(std::nanf(""))));
     EXPECT_EQ(function(infinity), 1);
     EXPECT_EQ(function(-infinity), 0);
-    EXPECT_EQ(product(most), most);
-    for (float x : {-most, -1e10f, -100.0f, -0.0f}) {
-      EXPECT_EQ(product(x), 0) << x;
-      EXPECT_TRUE(std::signbit(product(x))) << x;
+    for (SeenAs seen : {SeenAs::Bf16, SeenAs::F32}) {
+      auto ofProduct = tabulateProduct(one.complement, seen);
+      ASSERT_TRUE(ofProduct) << one.name;
+      auto product = [&](float x) { return tabulatedProduct(host, x, *ofProduct); };
+      EXPECT_EQ(product(infinity), infinity);
+      EXPECT_TRUE(std::isnan(product(-infinity))); // infinity times 0
+      EXPECT_TRUE(std::isnan(product(std::nanf(""))));
+      EXPECT_EQ(product(most), most);
+      for (float x : {-most, -1e10f, -100.0f, -0.0f}) {
+        EXPECT_EQ(product(x), 0) << x;
+        EXPECT_TRUE(std::signbit(product(x))) << x;
+      }
+      EXPECT_FALSE(std::signbit(product(0.0f)));
+      EXPECT_EQ(product(100), 100);
     }
-    EXPECT_FALSE(std::signbit(product(0.0f)));
-    EXPECT_EQ(product(100), 100);
   }
 }
 

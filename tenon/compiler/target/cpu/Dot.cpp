@@ -113,6 +113,15 @@ Value DotEmitter::widened(Value part, int64_t lanes) {
   return b_.create<vector::ShuffleOp>(part, zero(part.getType()), mask);
 }
 
+Value DotEmitter::elementsAs(Type to, Value raw, Type tileElement, bool isUnsigned) {
+  if (tileElement.isF16())
+    raw = b_.create<arith::BitcastOp>(typeLike(raw, tileElement), raw);
+  if (llvm::isa<FloatType>(to))
+    return fromMemory(b_, raw, tileElement);
+  Type wide = typeLike(raw, to);
+  return isUnsigned ? b_.create<arith::ExtUIOp>(wide, raw).getResult() : b_.create<arith::ExtSIOp>(wide, raw).getResult();
+}
+
 void DotEmitter::store(Value value, Value pointer, int64_t count) {
   auto type = llvm::cast<VectorType>(value.getType());
   if (count < type.getDimSize(0)) {

@@ -23,6 +23,8 @@ struct RawRows {
   bool alongDepth = false;  ///< a row runs along K (and there is one for each row of A or column of B), or across it
   mlir::Type element;       ///< as it lies in memory
   int64_t paddedStride = 0; ///< the stride, where it is a copy made for the dot; otherwise 0
+  mlir::Type widenedFrom = {}; ///< the tile's type, where elements become longer when they are packed; null: they do not
+  bool isUnsigned = false;  ///< of bytes that do
 };
 
 /// What a view's bytes hold and a copy of them can: the bits of a small float as an integer.
@@ -94,6 +96,8 @@ private:
   Window windowOf(const Origin &origin, mlir::Value neededRows = {});
   /// The tile's elements where they lie, or a copy in scratch in the packed type. `items`: the dimension that is not K.
   RawRows rawRows(mlir::Value tile, int items, mlir::Type element);
+  /// The same; in the type of their view, where they come from one.
+  RawRows rowsToWiden(mlir::Value tile, int items);
   Buffer copyOf(mlir::Value tile, mlir::Type element, bool transposed);
   Buffer copyRows(mlir::Value tile, const Origin &origin);
   void copyRowsOfA(mlir::Value begin, mlir::Value end, mlir::Value to);
@@ -107,6 +111,8 @@ private:
   void packInto(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
   /// A panel of B that was left as it is; `width` of its columns exist.
   void packPanel(mlir::Value number, int64_t width, const PackedOperand &to);
+  /// Neighbours in a row as they are packed, followed by zeros.
+  mlir::Value loadToPack(const RawRows &from, mlir::Value start, int64_t count, int64_t lanes);
   void packAcross(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
   void packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
   PackedOperand turned(const PackedOperand &panel);
@@ -183,6 +189,8 @@ private:
   /// `count` neighbours, followed by zeros up to `lanes`; and the first `count` of them to memory.
   mlir::Value load(mlir::Value pointer, mlir::Type element, int64_t count, int64_t lanes);
   mlir::Value widened(mlir::Value vector, int64_t lanes); ///< with zeros
+  /// Elements of a view as `to`, which is what they are computed with.
+  mlir::Value elementsAs(mlir::Type to, mlir::Value raw, mlir::Type tileElement, bool isUnsigned);
   void store(mlir::Value value, mlir::Value pointer, int64_t count);
   mlir::Value zero(mlir::Type type);
   mlir::Type unitType(); ///< an integer (or f32, f64) of a unit's size

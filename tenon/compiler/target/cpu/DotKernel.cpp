@@ -46,6 +46,15 @@ Value DotEmitter::multiplyAdd(Value a, Value b, Value sum) {
     return call("llvm.x86.avx512bf16.dpbf16ps.512", b_.create<vector::BitCastOp>(pairs, a),
                 b_.create<vector::BitCastOp>(pairs, b));
   }
+  case DotFamily::bytePairs: {
+    const char *name = plan_.lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
+                       : plan_.lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
+                                          : "llvm.x86.sse2.pmadd.wd";
+    auto pairs = llvm::cast<VectorType>(vectorOf(b_.getI16Type(), 2 * plan_.lanes));
+    Value left = b_.create<vector::BitCastOp>(pairs, a), right = b_.create<vector::BitCastOp>(pairs, b);
+    auto products = b_.create<LLVM::CallIntrinsicOp>(sum.getType(), b_.getStringAttr(name), ValueRange{left, right});
+    return b_.create<arith::AddIOp>(products->getResult(0), sum);
+  }
   case DotFamily::byteQuads:
     return plan_.aIsUnsigned ? call("llvm.x86.avx512.vpdpbusd.512", a, b) : call("llvm.x86.avx512.vpdpbusd.512", b, a);
   case DotFamily::bf16Tiles:

@@ -9,7 +9,9 @@
 // is. A panel is made from rows of memory: straight from the view when the tile lies inside it, otherwise (at an edge,
 // or where the operand is computed) from a copy that an ordinary loop nest has made. Rows that run across K are copied,
 // units of several elements interleaved; rows that run along K (a transposed operand) are transposed, a square of
-// registers at a time. Units hold what is neighbouring in such a row anyway, so all types transpose alike.
+// registers at a time. Units hold what is neighbouring in such a row anyway, so all types transpose alike. Elements that
+// are computed with in a longer type (bf16 as f32, bytes as 16 bits, where the processor has no products of their own)
+// are widened on the way.
 #include "tenon/compiler/target/cpu/Dot.h"
 #include "tenon/compiler/target/cpu/TransposedBlocks.h"
 
@@ -194,17 +196,25 @@ RawRows DotEmitter::rawRows(Value tile, int items, Type element) {
   return {branch.getResult(0), branch.getResult(1), alongDepth, element};
 }
 
+RawRows DotEmitter::rowsToWiden(Value tile, int items) {
+  Type from = typeOf(tile).getElementType();
+  Origin origin = originOf(tile);
+  if (!origin.source || e_.buffer(origin.base) || rawType(from) == plan_.packed)
+    return rawRows(tile, items, plan_.packed);
+  RawRows rows = rawRows(tile, items, rawType(from));
+  rows.widenedFrom = from;
+  rows.isUnsigned = unsignedBytes_;
+  return rows;
+}
+
 //===--- The operands ---------------------------------------------------------------------------------------------===//
 
 /// Rows of A as they lie in a view. Those that are inside are copied by the first register block that reads them, which
 /// then has them in L1; tiles are loaded from where they lie, or from a copy of a few rows (stripOf).
 Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
   Type element = plan_.packed;
-  LoadBehind source = *origin.source;
-  const ViewParts &view = e_.view(source.load.getView());
   int64_t step = lineBytes / byteSize(element);
-  if (rawType(view.element) != element || m_ * k_ * byteSize(element) < smallBytes ||
-      (k_ % plan_.group && !plan_.usesTiles()))
+  if (m_ * k_ * byteSize(element) < smallBytes || (k_ % plan_.group && !plan_.usesTiles()))
     return copyOf(tile, element, false);
   // What nobody needs of the rows need not be there, nor be zero.
   Window window = windowOf(origin, plan_.usesTiles() ? limits_.rows : Value());
@@ -227,13 +237,15 @@ Buffer DotEmitter::copyRows(Value tile, const Origin &origin) {
 
 void DotEmitter::copyRowsOfA(Value begin, Value end, Value to) {
   const auto &[copy, window] = unpackedA_;
-  Type element = plan_.packed;
+  Type element = plan_.packed, from = typeOf(op_.getA()).getElementType(), raw = rawType(from);
   int64_t step = lineBytes / byteSize(element), whole = k_ / step * step, padded = llvm::alignTo(k_, plan_.depthStep);
   forRange(begin, end, 1, [&](Value row) {
-    Value from = at(window.pointer, b_.create<arith::MulIOp>(row, window.stride), element);
+    Value start = at(window.pointer, b_.create<arith::MulIOp>(row, window.stride), raw);
     Value into = at(to, times(b_.create<arith::SubIOp>(row, begin), copy.strides[0]), element);
     auto piece = [&](Value column, int64_t count, int64_t stored) {
-      Value values = load(at(from, column, element), element, count, stored);
+      Value values = load(at(start, column, raw), raw, count, stored);
+      if (raw != element)
+        values = elementsAs(element, values, from, op_.getAUnsigned());
       if (plan_.flipsA)
         values = b_.create<arith::XOrIOp>(values, constantBits(b_, values.getType(), -128));
       store(values, at(into, column, element), stored);
@@ -275,7 +287,7 @@ PackedOperand DotEmitter::packA() {
     Buffer copy = copyOf(tile, plan_.packed, true);
     return {copy.pointer, 1, copy.strides[0], 0};
   }
-  RawRows rows = rawRows(tile, 0, plan_.packed);
+  RawRows rows = rowsToWiden(tile, 0);
   PackedOperand panel = pack(rows, m_, llvm::alignTo(m_, plan_.panel()));
   return plan_.usesTiles() ? turned(panel) : panel;
 }
@@ -306,7 +318,7 @@ PackedOperand DotEmitter::packB() {
   unsignedBytes_ = op_.getBUnsigned();
   if (auto kept = packKept())
     return *kept;
-  RawRows rows = rawRows(op_.getB(), 1, plan_.packed);
+  RawRows rows = rowsToWiden(op_.getB(), 1);
   if (rows.paddedStride && !rows.alongDepth && plan_.group == 1 && n_ % plan_.panel() == 0)
     return {rows.pointer, 1, rows.paddedStride, plan_.panel()}; // a copy of its own that can be read as it is
   // A panel is packed when its turn comes, always in the same place, which is then in L1. Not where something is to be
@@ -370,17 +382,21 @@ void DotEmitter::padDepth(int64_t items, int64_t panel, const PackedOperand &to)
     });
 }
 
+Value DotEmitter::loadToPack(const RawRows &from, Value start, int64_t count, int64_t lanes) {
+  Value row = load(at(from.pointer, start, from.element), from.element, count, lanes);
+  return from.widenedFrom ? elementsAs(plan_.packed, row, from.widenedFrom, from.isUnsigned) : row;
+}
+
 /// Rows across K: `group` of them at a time, interleaved.
 void DotEmitter::packAcross(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to) {
-  Type element = from.element;
   int64_t width = plan_.panel(), group = plan_.group, lanes = plan_.lanes;
-  Value none = zero(vectorOf(element, width));
+  Value none = zero(vectorOf(plan_.packed, width));
   auto piece = [&](Value unit, int64_t present, Value item, Value into, int64_t count) {
     SmallVector<Value> rows;
     for (int64_t g = 0; g < group; ++g) {
       Value depth = plus(times(unit, group), e_.index(g));
       Value start = plus(b_.create<arith::MulIOp>(depth, from.stride), item);
-      rows.push_back(g < present ? load(at(from.pointer, start, element), element, count, width) : none);
+      rows.push_back(g < present ? loadToPack(from, start, count, width) : none);
     }
     // Pairs of rows, then pairs of pairs, as wider and wider elements.
     while (rows.size() > 1) {
@@ -425,7 +441,7 @@ void DotEmitter::packAcross(const RawRows &from, int64_t items, int64_t panel, c
 
 /// Rows along K: squares of lanes x lanes units, transposed in registers.
 void DotEmitter::packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to) {
-  Type element = from.element, unit = unitType();
+  Type unit = unitType();
   int64_t lanes = plan_.lanes, group = plan_.group;
   auto type = llvm::cast<VectorType>(vectorOf(unit, lanes));
   auto square = [&](Value item, int64_t count, Value firstUnit, int64_t depth) {
@@ -441,7 +457,7 @@ void DotEmitter::packAlong(const RawRows &from, int64_t items, int64_t panel, co
         continue;
       }
       Value start = plus(b_.create<arith::MulIOp>(plus(item, e_.index(i)), from.stride), times(firstUnit, group));
-      Value row = load(at(from.pointer, start, element), element, depth, group == 1 ? depth : lanes * group);
+      Value row = loadToPack(from, start, depth, group == 1 ? depth : lanes * group);
       if (group == 1 && depth < lanes)
         row = b_.create<vector::ShuffleOp>(row, row, repeating);
       rows.push_back(group == 1 ? row : b_.create<vector::BitCastOp>(type, row).getResult());

@@ -12,6 +12,9 @@ namespace {
 /// So many rows are computed by streaming over B. With one more, packing B pays: its cost is shared by the rows.
 constexpr int64_t thinRows = 4;
 
+/// Every x86-64 has vpmaddwd, or what it is called on its 16 bytes.
+constexpr unsigned leastPairBytes = 16;
+
 /// Two by two tiles of accumulators leave two for A and two for B. A product takes as long as two loads from L1, and the
 /// block needs one load for each.
 void planTiles(DotPlan &plan, Type from, int64_t n) {
@@ -51,6 +54,10 @@ DotPlan planDot(tile::DotOp op, const Isa &isa) {
     plan.group = 4;
     plan.flipsA = op.getAUnsigned() == op.getBUnsigned();
     plan.aIsUnsigned = !op.getBUnsigned();
+  } else if (!plan.thin && from.isInteger(8) && isa.vectorBytes >= leastPairBytes) {
+    plan.family = DotFamily::bytePairs;
+    plan.packed = IntegerType::get(op.getContext(), 16);
+    plan.group = 2;
   }
   plan.depthStep = plan.group;
   // Accumulators + one row of B + one broadcast fill the register file. With 32 registers a block of 6 x 4 has 34

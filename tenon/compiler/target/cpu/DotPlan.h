@@ -7,12 +7,13 @@
 /// How a dot is computed on one processor: which instruction, and how much of the result is held in registers.
 namespace tenon::cpu {
 
-/// The instruction at the heart of a dot. The first three take a vector of B, a unit of A that is the same in all lanes,
+/// The instruction at the heart of a dot. The first four take a vector of B, a unit of A that is the same in all lanes,
 /// and add to a vector of accumulators; a unit is what one lane takes in of K at once. The others do that for 16 rows and
 /// 16 units of K with tiles (AmxTiles.h).
 enum class DotFamily {
   multiplyAdd, ///< one element a lane, in the accumulator's type
   bf16Pairs,   ///< vdpbf16ps: two bf16 a lane, accumulated in f32; subnormal numbers count as zero
+  bytePairs,   ///< vpmaddwd and an addition: two bytes a lane, widened to 16 bits when they are packed
   byteQuads,   ///< vpdpbusd: four bytes a lane, one side unsigned and the other signed, accumulated in i32
   bf16Tiles,   ///< tdpbf16ps: units of two bf16; subnormal numbers count as zero
   byteTiles,   ///< tdpb[su][su]d: units of four bytes, signed or not

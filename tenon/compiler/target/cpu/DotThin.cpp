@@ -32,15 +32,6 @@ void DotEmitter::emitThin(const Buffer &c) {
 
   // A unit of A for each row and each row of B, and two vectors of B and sums: within half the registers.
   int64_t lanes = plan_.lanes, together = std::max<int64_t>(1, std::min<int64_t>(8, e_.isa().registers / 4 / m_));
-  auto convert = [&](Value raw) -> Value {
-    if (from.isF16())
-      raw = b_.create<arith::BitcastOp>(typeLike(raw, from), raw);
-    if (llvm::isa<FloatType>(element))
-      return fromMemory(b_, raw, from);
-    Type wide = typeLike(raw, element);
-    return unsignedBytes_ ? b_.create<arith::ExtUIOp>(wide, raw).getResult()
-                          : b_.create<arith::ExtSIOp>(wide, raw).getResult();
-  };
   auto several = [&](Value first, int64_t count) {
     SmallVector<Value> units;
     for (int64_t i = 0; i < m_; ++i)
@@ -59,7 +50,7 @@ void DotEmitter::emitThin(const Buffer &c) {
         sums.push_back(load(at(c.pointer, plus(column, e_.index(i * c.strides[0])), element), element, width, width));
       for (int64_t k = 0; k < count; ++k) {
         Value place = at(starts[k], column, rows.element);
-        Value b = convert(load(place, rows.element, width, width));
+        Value b = elementsAs(element, load(place, rows.element, width, width), from, op_.getBUnsigned());
         for (int64_t byte = 0; bringsNext && byte < width * byteSize(rows.element); byte += lineBytes)
           b_.create<LLVM::Prefetch>(at(at(place, ahead, rows.element), byte, b_.getI8Type()), /*rw=*/0, /*hint=*/2,
                                     /*cache=*/1); // to L2

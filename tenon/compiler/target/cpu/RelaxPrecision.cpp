@@ -4,7 +4,7 @@
 // tanh(x), which are then computed in fewer steps (math/Relaxed.h), and quotients, which share the reciprocal of a
 // divisor that is one for a whole row (Quotients.cpp). What is rounded to bf16 or less is marked coarse besides: one
 // step fewer, and quotients may be products with an approximate reciprocal. With AVX-512, such sums are found in a
-// table (TabulateMath.h) where they are but multiplied.
+// table (TabulateMath.h) where they are but multiplied. So are those that somebody sees as they are, in a finer table.
 //
 // Exponentials that somebody sees as they are, but only in the sum of a row, are marked too: in two steps less they are
 // off by what three additions are.
@@ -112,6 +112,8 @@ void relaxPrecision(func::FuncOp kernel, const Isa &isa) {
         allow(quotient, arith::FastMathFlags::arcp);
     } else if (isPower && isOnlyAddedUp(op->getResult(0))) {
       op->setAttr(summedAttr, UnitAttr::get(op->getContext()));
+    } else if (llvm::isa<arith::AddFOp>(op) && isa.vectorBytes >= 64) {
+      op->setAttr(tabulatedAttr, UnitAttr::get(op->getContext()));
     }
   });
 }

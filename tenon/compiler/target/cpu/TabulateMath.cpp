@@ -5,6 +5,7 @@
 #include "tenon/compiler/math/Tabulated.h"
 #include "tenon/compiler/target/cpu/Registers.h"
 #include "tenon/compiler/transform/Cubic.h"
+#include "tenon/compiler/transform/Relaxable.h"
 #include "tenon/compiler/transform/SumsWithOne.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -150,7 +151,7 @@ arith::MulFOp scalingOf(arith::MulFOp value) {
 }
 
 /// Whether the factor is known to make coefficients infinite.
-bool overflows(Value factor, const math::CubicTable &table) {
+bool overflows(Value factor, const math::RangeTable &table) {
   llvm::APFloat number(0.f);
   DenseFPElementsAttr all;
   if (matchPattern(factor, m_Constant(&all)) && all.isSplat())
@@ -179,12 +180,15 @@ void tabulateMath(ModuleOp module) {
       continue;
     Argument argument = argumentOf(*found);
     arith::MulFOp product = argument.x ? found->productWith(argument.x) : arith::MulFOp();
-    std::optional<math::CubicTable> table;
-    if (argument.x)
-      table = product ? math::tabulateProduct(argument.complement) : math::tabulate(argument.complement);
+    bool isCoarse = sum->hasAttr(coarseAttr);
+    std::optional<math::RangeTable> table;
+    if (product)
+      table = math::tabulateProduct(argument.complement, isCoarse ? math::SeenAs::Bf16 : math::SeenAs::F32);
+    else if (argument.x && isCoarse)
+      table = math::tabulate(argument.complement);
     if (!table)
       continue;
-    arith::MulFOp scaling = product ? scalingOf(product) : arith::MulFOp();
+    arith::MulFOp scaling = product && isCoarse ? scalingOf(product) : arith::MulFOp();
     Value factor = !scaling ? Value() : scaling.getLhs() == product ? scaling.getRhs() : scaling.getLhs();
     if (factor && overflows(factor, *table))
       scaling = {}, factor = {};
