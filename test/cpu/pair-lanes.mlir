@@ -75,8 +75,7 @@ func.func @ordered(%x: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %z: !ti
 // CHECK: llvm.store %{{.*}} : vector<32xf32>, !llvm.ptr
 // CHECK: scf.for
 // CHECK: llvm.load %{{.*}} : !llvm.ptr -> vector<32xf32>
-// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
-// CHECK: llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
 // CHECK: %[[WHOLE:.*]] = llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
 // CHECK-NEXT: llvm.intr.masked.store %[[WHOLE]]
 func.func @unit(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64}, %z: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},

@@ -38,6 +38,8 @@ inline constexpr llvm::StringLiteral promisesNoOverlapAttr = "tile.promises_no_o
 inline constexpr llvm::StringLiteral argumentNameAttr = "tile.name";
 /// Of an operation: its f32 result is only ever seen rounded to 16 bits or fewer (transform/Relaxable.h).
 inline constexpr llvm::StringLiteral relaxedAttr = "tile.relaxed";
+/// Of a rounding to bf16: ties may go away from zero, and the lower half of a NaN is zero (target/cpu/TiesAway.h).
+inline constexpr llvm::StringLiteral tiesAwayAttr = "tile.ties_away";
 /// Of an exponential: its argument is not positive.
 inline constexpr llvm::StringLiteral nonPositiveAttr = "tile.non_positive";
 

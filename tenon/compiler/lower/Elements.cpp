@@ -342,6 +342,12 @@ Value roundTo(Builder &b, Value value, Type element) {
   return value;
 }
 
+Value bitsTiesAway(Builder &b, Value value) {
+  constexpr int64_t half = 0x8000; // of the last place that is kept
+  Type i32 = typeLike(value, b.getI32Type());
+  return b.create<arith::AddIOp>(b.create<arith::BitcastOp>(i32, value), constantBits(b, i32, half));
+}
+
 //===--- Operations -----------------------------------------------------------------------------------------------===//
 
 Value castElements(Builder &b, Value value, Type from, Type to, bool isUnsigned, Rounding rounding) {
@@ -398,6 +404,11 @@ Value elementwise(Builder &b, Operation *op, ArrayRef<Value> originals, Rounding
   unifyLanes(b, operands);
   Type resultElement = getElementTypeOrSelf(op->getResult(0).getType());
   Type operandElement = getElementTypeOrSelf(op->getOperand(0).getType());
+  if (op->hasAttr(tile::tiesAwayAttr) && rounding == Rounding::now) {
+    Value bits = bitsTiesAway(b, operands[0]);
+    bits = b.create<arith::AndIOp>(bits, constantBits(b, bits.getType(), 0xffff0000));
+    return b.create<arith::BitcastOp>(operands[0].getType(), bits);
+  }
   if (auto cast = llvm::dyn_cast<tile::CastOp>(op))
     return castElements(b, operands[0], operandElement, resultElement, cast.getIsUnsigned(), rounding);
   if (auto div = llvm::dyn_cast<tile::DivOp>(op))

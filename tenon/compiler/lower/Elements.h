@@ -33,6 +33,9 @@ mlir::Value fromMemory(mlir::ImplicitLocOpBuilder &b, mlir::Value raw, mlir::Typ
 mlir::Value toMemory(mlir::ImplicitLocOpBuilder &b, mlir::Value value, mlir::Type tileElement);
 /// Rounds an f32 register value to a small float; does nothing for other types.
 mlir::Value roundTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value, mlir::Type tileElement);
+/// Rounds f32 to bf16, ties away from zero; the lower half of a NaN must be zero. In the upper half of the result, as
+/// i32; the lower one is anything.
+mlir::Value bitsTiesAway(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
 
 /// What happens to an f32 that must become a small float: rounded here, or left for the caller to round (to nearest, ties
 /// to even, in one step: what is left is such that this is right).

@@ -417,7 +417,9 @@ void Nest::storeWindow(tile::StoreOp op, const Coords &coords) {
   value = splatTo(b_, value, lanes);
   bool streams = streaming_ && storesWholeVectors(op, lanes) && e_.isOnlyStored(op.getView());
   if (streams || wide) {
-    Value raw = orZero(wide ? packBf16(value) : toMemory(b_, value, view.element), keeps);
+    bool tiesAway = wide && op.getValue().getDefiningOp()->hasAttr(tile::tiesAwayAttr);
+    Value raw = tiesAway ? packTiesAway(value, keeps != nullptr) : wide ? packBf16(value) : toMemory(b_, value, view.element);
+    raw = orZero(raw, keeps);
     unsigned align = streams ? e_.isa().vectorBytes : byteSize(memoryType(view.element));
     b_.create<LLVM::StoreOp>(raw, address.pointer, align, /*isVolatile=*/false, /*isNonTemporal=*/streams);
     return;

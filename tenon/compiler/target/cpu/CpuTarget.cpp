@@ -16,6 +16,7 @@
 #include "tenon/compiler/target/cpu/RelaxPrecision.h"
 #include "tenon/compiler/target/cpu/ScalePowers.h"
 #include "tenon/compiler/target/cpu/TabulateMath.h"
+#include "tenon/compiler/target/cpu/TiesAway.h"
 #include "tenon/compiler/target/cpu/WidenExtremes.h"
 #include "tenon/compiler/transform/ExpandMath.h"
 
@@ -75,6 +76,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   widenF8Dots(lower::kernelOf(tileModule), isa);
   keepOperands(lower::kernelOf(tileModule), isa);
   markNonPositive(lower::kernelOf(tileModule));
+  allowTiesAway(lower::kernelOf(tileModule));
   orderAxes(lower::kernelOf(tileModule), isa);
   LoopEmitter instance(lower::kernelOf(tileModule), isa, *target);
   if (failed(instance.run()))

@@ -167,6 +167,7 @@ private:
   // PackBf16.cpp
   mlir::Value roundedByStore(tile::StoreOp op, const Coords &coords);
   mlir::Value packBf16(mlir::Value value);
+  mlir::Value packTiesAway(mlir::Value value, bool underMask);
   /// The same for what is kept as a dot's operand (KeepOperands.h).
   mlir::Value roundedByOperand(mlir::Value bits, const Coords &coords);
   mlir::Value roundOperand(mlir::Value value);

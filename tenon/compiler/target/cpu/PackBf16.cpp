@@ -5,6 +5,10 @@
 //
 //     scf.if any(vfpclassps %value, subnormal) { integer arithmetic } else { vcvtne2ps2bf16 }
 //
+// Where ties may go away from zero (TiesAway.h) there is no such test, and no instruction that only one unit has:
+//
+//     (first + half) >> 16 | (second + half) & 0xffff0000       lanes in pairs
+//
 // Zeros, infinities and NaNs are the instruction's own business: a result that is half zeros (a dropout's, a ReLU's)
 // must not fall back. Operands of dots need no such test: the dots, too, take subnormal numbers for zero.
 #include "tenon/compiler/target/cpu/KeepOperands.h"
@@ -65,6 +69,30 @@ Value Nest::roundOperand(Value value) {
   SmallVector<int32_t> both(2 * packedLanes);
   std::iota(both.begin(), both.end(), 0);
   return b_.create<LLVM::ShuffleVectorOp>(rounded(0), rounded(packedLanes), both);
+}
+
+Value Nest::packTiesAway(Value value, bool underMask) {
+  constexpr unsigned lanes = packedLanes / 2;
+  auto halves = VectorType::get({packedLanes}, b_.getI16Type());
+  Value bits = bitsTiesAway(b_, value);
+  Value first = lanesFrom(b_, bits, 0, lanes), second = lanesFrom(b_, bits, lanes, lanes);
+  bool inPairs = isPaired(packedLanes);
+  if (!inPairs || underMask) { // the upper halves; a permutation takes a mask for nothing
+    SmallVector<int32_t> places(packedLanes);
+    for (auto [at, place] : llvm::enumerate(places))
+      place = inPairs ? 2 * (at / 2) + 1 + at % 2 * packedLanes : 2 * at + 1;
+    return b_.create<LLVM::ShuffleVectorOp>(b_.create<LLVM::BitcastOp>(halves, first),
+                                            b_.create<LLVM::BitcastOp>(halves, second), places);
+  }
+  Type pair = first.getType();
+  first = b_.create<arith::ShRUIOp>(first, constantBits(b_, pair, 16));
+  // One instruction. Written as two, LLVM makes it and the shift a permutation of two registers, which takes longer.
+  constexpr int64_t firstOrSecondUnderMask = 0xf8;
+  Value both = b_.create<LLVM::CallIntrinsicOp>(TypeRange{pair}, "llvm.x86.avx512.pternlog.d.512",
+                                                ValueRange{first, second, constantBits(b_, pair, 0xffff0000),
+                                                           constantBits(b_, b_.getI32Type(), firstOrSecondUnderMask)})
+                   .getResults();
+  return b_.create<LLVM::BitcastOp>(halves, both);
 }
 
 Value Nest::packBf16(Value value) {
