@@ -15,7 +15,7 @@
 // CHECK-NOT: masked
 // CHECK: llvm.store %[[SUM]], %{{.*}} : vector<32xf32>
 // CHECK: } else {
-// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c1024 step %c32 {
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c32 {
 // CHECK: llvm.intr.masked.load {{.*}} -> vector<32xf32>
 // CHECK: llvm.intr.masked.store
 // CHECK-NOT: scf.for

@@ -11,7 +11,7 @@
 // CHECK-NEXT: scf.for %{{.*}} = %c0 to %[[LIVE]] step %c1 {
 // CHECK: llvm.load {{.*}} -> vector<32xf32>
 // CHECK: } else {
-// CHECK-NEXT: scf.for %{{.*}} = %c0 to %[[LIVE]] step %c1 {
+// CHECK: scf.for %{{.*}} = %c0 to %[[LIVE]] step %c1 {
 func.func @rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
                 %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
   %zero = arith.constant 0 : index

@@ -154,7 +154,7 @@ func.func @by_the_first(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %z:
 
 // -----
 
-// A row of 512 elements is left alone.
+// A row of 128 elements is left alone.
 // CHECK-LABEL: func.func private @instance
 // CHECK-NOT: overlapped
 func.func @short(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
@@ -162,14 +162,14 @@ func.func @short(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
   %zero = arith.constant 0 : index
   %rows = tile.size %x, 0 : !tile.view<2, f32>
   %i = tile.grid %rows
-  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x512xf32>
-  %m = tile.reduce %a dim 1 : (tensor<1x512xf32>) -> tensor<1x1xf32> {
+  %a = tile.load %x[%i, %zero] : !tile.view<2, f32> -> tensor<1x128xf32>
+  %m = tile.reduce %a dim 1 : (tensor<1x128xf32>) -> tensor<1x1xf32> {
   ^bb0(%p: f32, %q: f32):
     %r = arith.addf %p, %q : f32
     tile.yield %r : f32
   }
-  %n = tile.broadcast %m : tensor<1x1xf32> -> tensor<1x512xf32>
-  %d = arith.subf %a, %n : tensor<1x512xf32>
-  tile.store %d, %y[%i, %zero] : tensor<1x512xf32>, !tile.view<2, f32>
+  %n = tile.broadcast %m : tensor<1x1xf32> -> tensor<1x128xf32>
+  %d = arith.subf %a, %n : tensor<1x128xf32>
+  tile.store %d, %y[%i, %zero] : tensor<1x128xf32>, !tile.view<2, f32>
   return
 }

@@ -75,7 +75,9 @@ func.func @ordered(%x: !tile.view<1, bf16> {tile.unit_stride = 0 : i64}, %z: !ti
 // CHECK: llvm.store %{{.*}} : vector<32xf32>, !llvm.ptr
 // CHECK: scf.for
 // CHECK: llvm.load %{{.*}} : !llvm.ptr -> vector<32xf32>
-// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+// CHECK: llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
+// CHECK: llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
 // CHECK: %[[WHOLE:.*]] = llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
 // CHECK-NEXT: llvm.intr.masked.store %[[WHOLE]]
 func.func @unit(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64}, %z: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
@@ -134,6 +136,7 @@ func.func @difference(%x: !tile.view<2, bf16> {tile.unit_stride = 1 : i64},
 // CHECK: %[[WHOLE:.*]] = llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
 // CHECK-NEXT: %[[CHOSEN:.*]] = arith.select %{{.*}}, %[[WHOLE]], %{{.*}} : vector<32xi1>, vector<32xi16>
 // CHECK-NEXT: llvm.store %[[CHOSEN]]
+// CHECK: llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
 // CHECK: %[[OTHER:.*]] = llvm.shufflevector %{{.*}}, %{{.*}} [0, 16, 1, 17, 2, 18,
 // CHECK-NEXT: %[[MASKED:.*]] = arith.select %{{.*}}, %[[OTHER]], %{{.*}} : vector<32xi1>, vector<32xi16>
 // CHECK: llvm.intr.masked.store %[[MASKED]]

@@ -7,7 +7,7 @@
 // CHECK-LABEL: func.func private @instance
 
 // The maximum of each row: lanes first, then across them.
-// CHECK: scf.if
+// CHECK: scf.if %{{[0-9]+}} {
 // CHECK-NEXT: scf.for %{{.*}} = %c0 to %{{.*}} step %c1 {
 // CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32 iter_args(%[[M:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) -> (vector<32xf32>, vector<16xi1>)
 // CHECK: %[[X:.*]] = llvm.load {{.*}} -> vector<32xf32>
@@ -23,7 +23,7 @@
 // CHECK: llvm.store %[[ONE]], %{{.*}} : f32
 
 // exp and its sum are one loop: the row's maximum comes from outside it.
-// CHECK: scf.if
+// CHECK: scf.if %{{[0-9]+}} {
 // CHECK-NEXT: scf.for %{{.*}} = %c0 to %{{.*}} step %c1 {
 // CHECK: %[[MAX:.*]] = llvm.load {{.*}} -> f32
 // CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32 iter_args(%[[S:.*]] = %{{.*}}) -> (vector<32xf32>)
@@ -33,7 +33,7 @@
 // CHECK: arith.addf %[[S]], %[[E]]
 
 // The division reads exp back.
-// CHECK: scf.if
+// CHECK: scf.if %{{[0-9]+}} {
 // CHECK-NEXT: scf.for %{{.*}} = %c0 to %{{.*}} step %c1 {
 // CHECK: %[[SUM:.*]] = llvm.load {{.*}} -> f32
 // CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32 {

@@ -260,7 +260,7 @@ def Tile_CastOp : Tile_Op<"cast", [Pure]> {
     | from | to | rule |
     |---|---|---|
     | float | wider float | exact |
-    | float | f32, f16, bf16 | nearest, ties to even; overflow gives infinity |
+    | float | f32, f16, bf16 | nearest, ties to even (tile.ties_away: away from zero); overflow gives infinity |
     | float | f8 | nearest, ties to even; beyond the largest finite value, infinity included, gives the largest finite value |
     | float | integer | towards zero, saturating; NaN gives 0 |
     | integer | float | nearest, ties to even |

@@ -404,7 +404,8 @@ Value elementwise(Builder &b, Operation *op, ArrayRef<Value> originals, Rounding
   unifyLanes(b, operands);
   Type resultElement = getElementTypeOrSelf(op->getResult(0).getType());
   Type operandElement = getElementTypeOrSelf(op->getOperand(0).getType());
-  if (op->hasAttr(tile::tiesAwayAttr) && rounding == Rounding::now) {
+  if (op->hasAttr(tile::tiesAwayAttr)) {
+    assert(rounding == Rounding::now && "whoever rounds later would take ties to even");
     Value bits = bitsTiesAway(b, operands[0]);
     bits = b.create<arith::AndIOp>(bits, constantBits(b, bits.getType(), 0xffff0000));
     return b.create<arith::BitcastOp>(operands[0].getType(), bits);

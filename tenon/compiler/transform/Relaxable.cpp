@@ -15,12 +15,6 @@ namespace {
 /// Carried values whose signs depend on each other: each is looked at under the assumptions on the others.
 constexpr size_t mostAssumed = 4;
 
-/// Moves elements without touching them.
-bool isMovement(Operation *op) {
-  return llvm::isa<tile::BroadcastOp, tile::ReshapeOp, tile::TransposeOp, tile::SliceOp, tile::ConcatOp, tile::SplatOp,
-                   tile::ScalarOp>(op);
-}
-
 /// The one operation of a reduction's region, or null.
 Operation *combinerOf(tile::ReduceOp reduce) {
   Block &block = reduce.getCombine().front();
@@ -185,6 +179,11 @@ bool Relaxable::decideNonNegative(Value value) {
                isNonNegative(reduce.getValues()[0]);
       })
       .Default([](Operation *) { return false; });
+}
+
+bool isMovement(Operation *op) {
+  return llvm::isa<tile::BroadcastOp, tile::ReshapeOp, tile::TransposeOp, tile::SliceOp, tile::ConcatOp, tile::SplatOp,
+                   tile::ScalarOp>(op);
 }
 
 bool isSumWith(Operation *op, StringRef functionName) {

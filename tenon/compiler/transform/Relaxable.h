@@ -55,6 +55,9 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, bool> relaxable_;
 };
 
+/// Moves elements without touching them.
+bool isMovement(mlir::Operation *op);
+
 /// 1 + erf(x) and 1 + tanh(x) are one function each: the error of the sum counts, not that of erf, which cancels where
 /// erf is close to -1.
 bool isSumWith(mlir::Operation *op, llvm::StringRef functionName);

@@ -64,8 +64,8 @@ void Nest::collectWindows(Value tile, SmallVectorImpl<Operation *> &windows, llv
     collectWindows(operand, windows, seen);
 }
 
-/// Whether every window the nest reads or writes lies inside its view; null when there is none.
-Value Nest::inBounds() {
+/// What the nest reads and writes.
+SmallVector<Nest::Window> Nest::windows() {
   SmallVector<Operation *> windows;
   llvm::DenseSet<Value> seen;
   for (const NestRoot &root : group_.roots) {
@@ -84,30 +84,43 @@ Value Nest::inBounds() {
     for (Value operand : root.op->getOperands())
       collectWindows(operand, windows, seen);
   }
+  SmallVector<Window> all;
+  for (Operation *op : windows)
+    if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
+      all.push_back({op, &e_.view(load.getView()), load.getOffsets(), load.getType().getShape()});
+    else if (auto store = llvm::dyn_cast<tile::StoreOp>(op))
+      all.push_back({op, &e_.view(store.getView()), store.getOffsets(), store.getValue().getType().getShape()});
+  return all;
+}
+
+Value Nest::both(Value x, Value y) { return andAll(b_, x, y); }
+
+/// Whether a window is inside of its view along one of its dimensions, as far as it is needed.
+Value Nest::isInside(const Window &window, size_t d) {
+  // offset >= 0 and offset <= size - extent; sizes are far from the ends of 64 bits, offsets may not be.
+  // A window that a unit reshape stands behind has other dimensions than the nest.
+  int64_t extent = window.shape[d];
+  bool isLimited = window.shape.size() == live_.size() && live_[d] && extent == group_.shape[d];
+  Value last = b_.create<arith::SubIOp>(window.view->sizes[d], isLimited ? live_[d] : e_.index(extent));
+  Value start = e_.scalar(window.offsets[d]);
+  return both(b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, start, e_.index(0)),
+              b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, start, last));
+}
+
+/// Whether every window the nest reads or writes lies inside its view; null when there is none.
+Value Nest::inBounds() {
   Value inside;
-  for (Operation *op : windows) {
-    auto load = llvm::dyn_cast<tile::LoadOp>(op);
-    auto store = llvm::dyn_cast<tile::StoreOp>(op);
-    const ViewParts &view = e_.view(load ? load.getView() : store.getView());
-    auto offsets = load ? load.getOffsets() : store.getOffsets();
-    auto shape = (load ? load.getType() : store.getValue().getType()).getShape();
-    b_.setLoc(op->getLoc());
-    if (load) {
-      Prefetch::Window window{load, view.pointer, {}, view.strides, view.unitStride,
-                              byteSize(memoryType(view.element))};
-      for (Value offset : offsets)
-        window.offsets.push_back(e_.scalar(offset));
-      e_.prefetch().reads(std::move(window));
+  for (const Window &window : windows()) {
+    b_.setLoc(window.op->getLoc());
+    if (auto load = llvm::dyn_cast<tile::LoadOp>(window.op)) {
+      const ViewParts &view = *window.view;
+      Prefetch::Window next{load, view.pointer, {}, view.strides, view.unitStride, byteSize(memoryType(view.element))};
+      for (Value offset : window.offsets)
+        next.offsets.push_back(e_.scalar(offset));
+      e_.prefetch().reads(std::move(next));
     }
-    for (auto [d, offset, extent, size] : llvm::enumerate(offsets, shape, view.sizes)) {
-      // offset >= 0 and offset <= size - extent; sizes are far from the ends of 64 bits, offsets may not be.
-      // A window that a unit reshape stands behind has other dimensions than the nest.
-      bool isLimited = shape.size() == live_.size() && live_[d] && extent == group_.shape[d];
-      Value last = b_.create<arith::SubIOp>(size, isLimited ? live_[d] : e_.index(extent));
-      Value start = e_.scalar(offset);
-      inside = andAll(b_, inside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, start, e_.index(0)));
-      inside = andAll(b_, inside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, start, last));
-    }
+    for (size_t d = 0; d < window.shape.size(); ++d)
+      inside = both(inside, isInside(window, d));
   }
   return inside;
 }
@@ -418,7 +431,11 @@ void Nest::storeWindow(tile::StoreOp op, const Coords &coords) {
   bool streams = streaming_ && storesWholeVectors(op, lanes) && e_.isOnlyStored(op.getView());
   if (streams || wide) {
     bool tiesAway = wide && op.getValue().getDefiningOp()->hasAttr(tile::tiesAwayAttr);
-    Value raw = tiesAway ? packTiesAway(value, keeps != nullptr) : wide ? packBf16(value) : toMemory(b_, value, view.element);
+    Value raw;
+    if (wide)
+      raw = tiesAway ? packTiesAway(value, /*underMask=*/keeps != nullptr) : packBf16(value);
+    else
+      raw = toMemory(b_, value, view.element);
     raw = orZero(raw, keeps);
     unsigned align = streams ? e_.isa().vectorBytes : byteSize(memoryType(view.element));
     b_.create<LLVM::StoreOp>(raw, address.pointer, align, /*isVolatile=*/false, /*isNonTemporal=*/streams);

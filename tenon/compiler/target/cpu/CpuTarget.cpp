@@ -15,6 +15,7 @@
 #include "tenon/compiler/target/cpu/RangeMagnitudes.h"
 #include "tenon/compiler/target/cpu/RelaxPrecision.h"
 #include "tenon/compiler/target/cpu/ScalePowers.h"
+#include "tenon/compiler/target/cpu/SplitRows.h"
 #include "tenon/compiler/target/cpu/TabulateMath.h"
 #include "tenon/compiler/target/cpu/TiesAway.h"
 #include "tenon/compiler/target/cpu/WidenExtremes.h"
@@ -71,6 +72,7 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   context->loadDialect<LLVM::LLVMDialect, vector::VectorDialect, scf::SCFDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> target = ModuleOp::create(tileModule.getLoc());
   info = lower::describeKernel(tileModule);
+  bool areApart = splitRows(lower::kernelOf(tileModule), isa);
   hoistReductions(lower::kernelOf(tileModule));
   relaxPrecision(lower::kernelOf(tileModule), isa);
   widenF8Dots(lower::kernelOf(tileModule), isa);
@@ -85,6 +87,8 @@ OwningOpRef<ModuleOp> lowerToLoops(ModuleOp tileModule, const Isa &isa, KernelIn
   info.scratchBytes = instance.scratchBytes() * (overlap ? overlap->copies : 1);
   assert((!overlap || !instance.noteBytes()) && "what is kept is of one instance after the other");
   info.remarks = instance.remarks();
+  if (areApart)
+    info.remarks.push_back("each row of a tile is a program instance of its own");
   if (overlap)
     info.remarks.push_back("the loops of " + std::to_string(overlap->rows) + " program instances run as one");
   if (failed(LoopEmitter(lower::kernelOf(tileModule), isa, *target).runPlan()))

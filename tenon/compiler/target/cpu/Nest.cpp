@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -12,6 +13,8 @@ namespace tenon::cpu {
 unsigned preferredLanes(const Isa &isa) { return 2 * isa.vectorBytes / 4; }
 
 namespace {
+
+constexpr int64_t longRow = 512; ///< elements
 
 /// What is left of a row after whole steps, in pieces that fill registers: 2, 4, ... of them at a time, then the part
 /// of one that remains. Vectors of other lengths (three registers, say) are taken apart lane by lane wherever they are
@@ -36,8 +39,24 @@ int64_t Nest::stepOf(int dim) const {
   return extent >= vectorLanes_ ? vectorLanes_ : piecesOf(extent, e_.isa().vectorBytes / 4).front();
 }
 
+/// How far whole steps go: along a long row that is reduced as far in all loops, whatever their steps, since these can
+/// be one (Overlap.cpp).
+int64_t Nest::wholeSteps(int dim) const {
+  int64_t extent = group_.shape[dim], step = stepOf(dim), longest = 2 * preferredLanes(e_.isa());
+  auto reducesSuch = [&](tile::ReduceOp reduce) {
+    auto shape = llvm::cast<RankedTensorType>(reduce.getValues()[0].getType()).getShape();
+    return shape == ArrayRef(group_.shape) && static_cast<int>(reduce.getDim()) == dim;
+  };
+  if (dim == vectorDim_ && e_.isa().overlapsRows && extent >= longRow && longest % step == 0 &&
+      e_.kernel()
+          .walk([&](tile::ReduceOp reduce) { return reducesSuch(reduce) ? WalkResult::interrupt() : WalkResult::advance(); })
+          .wasInterrupted())
+    step = longest;
+  return extent / step * step;
+}
+
 void Nest::forPieces(int dim, llvm::function_ref<void(Value, unsigned)> body) {
-  int64_t extent = group_.shape[dim], step = stepOf(dim), at = extent / step * step;
+  int64_t extent = group_.shape[dim], at = wholeSteps(dim);
   for (int64_t lanes : piecesOf(extent - at, e_.isa().vectorBytes / 4)) {
     body(e_.index(at), static_cast<unsigned>(lanes));
     at += lanes;
@@ -123,8 +142,11 @@ void Nest::emit() {
   };
   either(inside, [&](bool isInside) {
     checked_ = !isInside;
-    if (!isInside)
+    if (!isInside) {
+      inside_ = findInside();
       emitLoops();
+      inside_ = {};
+    }
     else if (!longRow)
       emitUnchecked();
     else if (!follow) // rows of no view
@@ -137,7 +159,6 @@ void Nest::emit() {
 /// Whether this is a loop along rows that only reduces (or keeps what it computes): twice the lanes are four chains, which
 /// hide each other's latency better, where there are registers for them. With stores it does not pay.
 bool Nest::reducesLongRows() const {
-  constexpr int64_t longRow = 512;
   constexpr unsigned manyRegisters = 64; // bytes of a vector: AVX-512 has 32 of them
   return vectorDim_ >= 0 && vectorDim_ == group_.reduceDim && group_.shape[vectorDim_] >= longRow &&
          e_.isa().vectorBytes >= manyRegisters && llvm::all_of(group_.roots, [](const NestRoot &root) {
@@ -177,16 +198,19 @@ void Nest::emitDims(size_t position, Coords coords) {
     return;
   }
   int dim = loopDims_[position];
-  int64_t extent = group_.shape[dim];
   bool vectorized = dim == vectorDim_;
   int64_t step = stepOf(dim);
-  int64_t whole = extent / step * step;
+  int64_t whole = wholeSteps(dim);
   auto inner = [&](Value counter, unsigned lanes) {
     unsigned outerLanes = lanes_;
     if (vectorized)
       lanes_ = lanes;
-    coords[dim] = {counter, vectorized && lanes > 1};
-    emitDims(position + 1, coords);
+    auto at = [&](Value place) -> SmallVector<Value> {
+      coords[dim] = {place, vectorized && lanes > 1};
+      emitDims(position + 1, coords);
+      return {};
+    };
+    vectorized ? eitherStep(counter, {}, at) : at(counter);
     lanes_ = outerLanes;
   };
   if (dim == blockDim_ && !checked_ && takesBlocks_)
@@ -326,7 +350,7 @@ void Nest::emitReduction(int dim, Coords coords) {
   bool vectorized = dim == vectorDim_;
   unsigned outerLanes = lanes_;
   int64_t step = stepOf(dim);
-  int64_t whole = extent / step * step;
+  int64_t whole = wholeSteps(dim);
 
   // Neutral starting values where every combination has them; otherwise the first step is peeled off.
   SmallVector<Value> inits;
@@ -342,12 +366,16 @@ void Nest::emitReduction(int dim, Coords coords) {
         for (TypedAttr attribute : *neutral)
           inits.push_back(splatTo(b_, b_.create<arith::ConstantOp>(attribute), accumulatorLanes));
     }
-  auto step_ = [&](Value counter) {
-    coords[dim] = {counter, vectorized && lanes_ > 1};
+  size_t taken = inits.size(); // before NaNs are known otherwise
+  auto at = [&](Value place) {
+    coords[dim] = {place, vectorized && lanes_ > 1};
     SmallVector<Value> values = body(coords);
     for (Value &value : values)
       value = splatTo(b_, value, accumulatorLanes); // a constant tile is one scalar for all lanes
     return values;
+  };
+  auto step_ = [&](Value counter) {
+    return vectorized && !peels ? eitherStep(counter, ValueRange(inits).take_front(taken).getTypes(), at) : at(counter);
   };
   int64_t first = 0;
   if (peels || whole == step) {
@@ -437,7 +465,7 @@ void Nest::noteLoop(const Coords &coords) {
   auto loop = llvm::dyn_cast<scf::ForOp>(b_.getInsertionBlock()->getParentOp());
   if (isLongRow_ || isAgain_)
     return;
-  bool isOutside = levels_.size() == 1; // a first step that stands before the loops: the loop is the kernel's
+  bool isOutside = levels_.size() == 1 || insideDepth_; // a first step that stands before the loops: the loop is the kernel's
   if (checked_ || vectorDim_ < 0 || lanes_ != vectorLanes_ || !loop || isOutside ||
       depths_.lookup(coords[vectorDim_].base) != levels_.size() - 1)
     return;
@@ -456,6 +484,8 @@ Value Nest::compute(Value tile, Coords coords) {
   std::vector<std::pair<void *, bool>> key;
   for (const Coord &coord : coords)
     key.push_back({coord.base.getAsOpaquePointer(), coord.lanes});
+  // What is outside of the branch for a step that is inside is computed for others, too.
+  llvm::SaveAndRestore checksOutside(checked_, checked_ || depth < insideDepth_);
   auto at = std::make_pair(tile.getAsOpaquePointer(), std::move(key));
   if (auto found = levels_[depth].memo.find(at); found != levels_[depth].memo.end())
     return found->second;
@@ -528,7 +558,7 @@ Value Nest::computeHere(Value tile, const Coords &coords) {
     return gather(gatherOp, coords);
   if (auto random = llvm::dyn_cast<tile::RandomBitsOp>(op))
     return randomBits(random, coords);
-  if (auto select = llvm::dyn_cast<arith::SelectOp>(op); select && !checked_ && holding_.contains(select.getCondition()))
+  if (auto select = llvm::dyn_cast<arith::SelectOp>(op); select && !checked_ && !insideDepth_ && holding_.contains(select.getCondition()))
     return pull(select.getTrueValue(), coords);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) // one condition may choose between whole tiles

@@ -51,6 +51,7 @@ private:
   void emitLoops();
   void emitDims(size_t position, Coords coords);
   int64_t stepOf(int dim) const;
+  int64_t wholeSteps(int dim) const;
   /// What whole steps leave of a dimension: calls `body` with the place and the lanes of each piece.
   void forPieces(int dim, llvm::function_ref<void(mlir::Value, unsigned)> body);
   void emitReduction(int dim, Coords coords);
@@ -98,8 +99,22 @@ private:
   mlir::Value offsetBase(mlir::Value base, int64_t offset);
 
   void findLiveRows(); // LiveRows.cpp
+  // InsideSteps.cpp
+  mlir::Value findInside();
+  llvm::SmallVector<mlir::Value> eitherStep(mlir::Value place, mlir::TypeRange results,
+                                            llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value)> body);
 
   // Access.cpp
+  /// Part of a view that is read or written.
+  struct Window {
+    mlir::Operation *op;
+    const ViewParts *view;
+    mlir::OperandRange offsets;
+    llvm::ArrayRef<int64_t> shape;
+  };
+  llvm::SmallVector<Window> windows();
+  mlir::Value both(mlir::Value x, mlir::Value y); ///< either may be null
+  mlir::Value isInside(const Window &window, size_t dim);
   mlir::Value inBounds();
   void collectWindows(mlir::Value tile, llvm::SmallVectorImpl<mlir::Operation *> &windows, llvm::DenseSet<mlir::Value> &seen);
   mlir::Value bufferPointer(const Buffer &buffer, const Coords &coords); ///< of the first lane
@@ -181,6 +196,8 @@ private:
   mlir::ImplicitLocOpBuilder &b_;
   const NestGroup &group_;
   bool checked_ = false, streaming_ = false;
+  mlir::Value inside_;       ///< of a nest that is checked, how far its vectors need not be (InsideSteps.cpp)
+  size_t insideDepth_ = 0;   ///< of the branch for a step that is inside; 0: this is none
   bool isAgain_ = false;     ///< a row that was reduced by its halves in vain (HalfExtremes.cpp)
   llvm::DenseSet<mlir::Operation *> byHalves_; ///< the reductions that the loop being emitted takes in as they lie
   bool isLongRow_ = false;   ///< several rows as one (Interleave.cpp)

@@ -5,12 +5,12 @@
 //
 //     scf.if any(vfpclassps %value, subnormal) { integer arithmetic } else { vcvtne2ps2bf16 }
 //
+// Zeros, infinities and NaNs are the instruction's own business: a result that is half zeros (a dropout's, a ReLU's)
+// must not fall back. Operands of dots need no such test: the dots, too, take subnormal numbers for zero.
+//
 // Where ties may go away from zero (TiesAway.h) there is no such test, and no instruction that only one unit has:
 //
 //     (first + half) >> 16 | (second + half) & 0xffff0000       lanes in pairs
-//
-// Zeros, infinities and NaNs are the instruction's own business: a result that is half zeros (a dropout's, a ReLU's)
-// must not fall back. Operands of dots need no such test: the dots, too, take subnormal numbers for zero.
 #include "tenon/compiler/target/cpu/KeepOperands.h"
 #include "tenon/compiler/target/cpu/Nest.h"
 

@@ -4,6 +4,7 @@
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -13,7 +14,8 @@ namespace {
 
 constexpr int64_t mostBytes = 96 << 10; ///< that a step over several pages touches: twice the L1 of processors that do
 constexpr int64_t mostRows = 6;         ///< that a step along rows reads or writes through the cache
-constexpr int64_t leastExtent = 1024;   ///< of a row that is gone along
+constexpr int64_t mostBytesAlong = 40 << 10; ///< of such rows, most of L1, where what lies between has no reason to be joined
+constexpr int64_t leastExtent = 256;   ///< of a row that is gone along
 
 bool hasLoops(Operation &op) {
   return op.walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -215,6 +217,16 @@ bool keepsOrder(LLVM::GEPOp buffer, Stage &stage, bool areElements) {
   return true;
 }
 
+/// Whether a stage computes for long, or keeps what it has computed: meanwhile memory can be read and written.
+bool computesMuch(Stage &stage) {
+  return stage.innermost()
+      .walk([](Operation *op) {
+        bool isMuch = llvm::isa_and_present<math::MathDialect>(op->getDialect()) || llvm::isa<LLVM::StoreOp>(op);
+        return isMuch ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 } // namespace
 
 bool chooseJoined(MutableArrayRef<Stage> stages, const Isa &isa) {
@@ -226,7 +238,9 @@ bool chooseJoined(MutableArrayRef<Stage> stages, const Isa &isa) {
       ++rows;
     }
   }
-  if (fitTogether(stages) && (isa.bringsRows ? bytes <= mostBytes : rows <= mostRows))
+  bool paysToJoinAll = bytes < mostBytesAlong || stages.size() < 3 ||
+                   llvm::any_of(stages.drop_front().drop_back(), computesMuch);
+  if (fitTogether(stages) && (isa.bringsRows ? bytes <= mostBytes : rows <= mostRows && paysToJoinAll))
     return true;
   if (isa.bringsRows || stages.size() < 3)
     return false;

@@ -3,6 +3,7 @@
 
 #include "tenon/compiler/dialect/TileDialect.h"
 #include "tenon/compiler/lower/Elements.h"
+#include "tenon/compiler/transform/Relaxable.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -11,6 +12,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <climits>
 #include <limits>
 
 using namespace mlir;
@@ -18,20 +20,41 @@ using namespace mlir;
 namespace tenon::cpu {
 namespace {
 
-bool movesElements(Operation *op) {
-  return llvm::isa<tile::BroadcastOp, tile::ReshapeOp, tile::TransposeOp, tile::SliceOp, tile::ConcatOp, tile::ScalarOp,
-                   tile::SplatOp>(op);
-}
-
 bool isFloat(Value value) { return llvm::isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 
-/// Whether the sum of a tile's elements, or anything else whose order shows in the last bits.
-bool roundsInSomeOrder(Operation *op) {
-  auto reduce = llvm::dyn_cast<tile::ReduceOp>(op);
-  return llvm::isa<tile::DotOp>(op) ||
-         (reduce && isFloat(reduce.getResults()[0]) &&
-          llvm::any_of(reduce.getCombine().front(),
-                       [](Operation &inner) { return llvm::isa<arith::AddFOp, arith::MulFOp>(inner); }));
+/// Whether every element is off by an error that relaxed operations may have. A sum, or a choice, with a number that is
+/// exact may be exact, as is a quotient by a power of two.
+class Inexact {
+public:
+  bool operator()(Value value) {
+    auto [entry, isNew] = known_.insert({value, false});
+    return isNew ? known_[value] = decide(value) : entry->second;
+  }
+
+private:
+  bool decide(Value value);
+
+  llvm::DenseMap<Value, bool> known_;
+};
+
+bool Inexact::decide(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  auto isInexact = [&](Value operand) { return (*this)(operand); };
+  llvm::APFloat number(0.0);
+  auto isInexactOrConstant = [&](Value operand) {
+    return !isFloat(operand) || matchPattern(operand, m_ConstantFloat(&number)) || isInexact(operand);
+  };
+  if (auto quotient = llvm::dyn_cast<arith::DivFOp>(op);
+      quotient && matchPattern(quotient.getRhs(), m_ConstantFloat(&number)) && number.getExactLog2Abs() != INT_MIN)
+    return isInexact(quotient.getLhs());
+  if (op->hasAttr(tile::relaxedAttr))
+    return true;
+  if (llvm::isa<arith::MulFOp, arith::DivFOp, arith::NegFOp, math::AbsFOp>(op) || isMovement(op))
+    return llvm::any_of(op->getOperands(), isInexact);
+  return llvm::isa<arith::AddFOp, arith::SubFOp, arith::SelectOp, arith::MaximumFOp, arith::MinimumFOp>(op) &&
+         llvm::all_of(op->getOperands(), isInexactOrConstant);
 }
 
 /// What a rounding's operand is computed from, as far back as it is f32 all the way.
@@ -39,13 +62,17 @@ class Origins {
 public:
   explicit Origins(Value rounded) {
     values_.insert(rounded);
-    for (size_t at = 0; at < values_.size() && isKnown_; ++at)
+    for (size_t at = 0; at < values_.size() && areShort_; ++at)
       follow(values_[at]);
+    for (tile::SplatOp splat : splats_) // somebody else may want the bits
+      areShort_ &= llvm::all_of(splat->getUsers(), [&](Operation *user) {
+        return user->getNumResults() == 1 && values_.contains(user->getResult(0));
+      });
   }
 
-  /// Whether its bits are promised to nobody, and its NaNs are short.
-  bool allowTiesAway() const { return isKnown_ && isInexact_; }
-  ArrayRef<Value> scalars() const { return scalars_; }
+  /// Whether all NaNs are short, if those of the scalars are that are splat.
+  bool haveShortNans() const { return areShort_; }
+  ArrayRef<tile::SplatOp> splats() const { return splats_; }
 
 private:
   void add(ValueRange operands) {
@@ -58,7 +85,6 @@ private:
     if (auto argument = llvm::dyn_cast<BlockArgument>(value))
       return followArgument(argument);
     Operation *op = value.getDefiningOp();
-    isInexact_ |= op->hasAttr(tile::relaxedAttr) || roundsInSomeOrder(op);
     Type element = getElementTypeOrSelf(value.getType());
     llvm::APFloat number(0.0);
     if (auto loop = llvm::dyn_cast<scf::ForOp>(op)) {
@@ -69,20 +95,22 @@ private:
       add({branch.thenYield()->getOperand(result), branch.elseYield()->getOperand(result)});
     } else if (auto splat = llvm::dyn_cast<tile::SplatOp>(op);
                splat && element.isF32() && !matchPattern(splat.getValue(), m_Constant())) {
-      scalars_.push_back(splat.getValue());
+      splats_.push_back(splat);
     } else if (llvm::isa<arith::ConstantOp>(op)) {
-      isKnown_ &= matchPattern(value, m_ConstantFloat(&number)) && !number.isNaN();
+      areShort_ &= matchPattern(value, m_ConstantFloat(&number)) && !number.isNaN();
     } else if (auto cast = llvm::dyn_cast<tile::CastOp>(op)) {
       Type from = getElementTypeOrSelf(cast.getValue().getType());
-      isKnown_ &= from.isBF16() || !llvm::isa<FloatType>(from);
-    } else if (llvm::isa<tile::ReduceOp, tile::DotOp>(op) || movesElements(op) || lower::isElementwise(op)) {
-      auto takesBits = [](Operation *inner) {
-        return llvm::isa<arith::BitcastOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+      areShort_ &= from.isBF16() || !llvm::isa<FloatType>(from);
+    } else if (llvm::isa<tile::ReduceOp, tile::DotOp>(op) || isMovement(op) || lower::isElementwise(op)) {
+      auto makesBits = [](Operation *inner) { // in the region of a reduction, too
+        llvm::APFloat number(0.0);
+        bool isNan = matchPattern(inner, m_ConstantFloat(&number)) && number.isNaN();
+        return isNan || llvm::isa<arith::BitcastOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
       };
-      isKnown_ &= element.isF32() && !op->walk(takesBits).wasInterrupted();
+      areShort_ &= element.isF32() && !op->walk(makesBits).wasInterrupted();
       add(op->getOperands());
     } else {
-      isKnown_ = false; // a load of f32 among them
+      areShort_ = false; // a load of f32 among them
     }
   }
 
@@ -92,12 +120,12 @@ private:
     if (init)
       add({init->get(), loop.getTiedLoopYieldedValue(argument)->get()});
     else
-      isKnown_ = false;
+      areShort_ = false;
   }
 
   llvm::SetVector<Value> values_;
-  SmallVector<Value> scalars_;
-  bool isKnown_ = true, isInexact_ = false;
+  SmallVector<tile::SplatOp> splats_;
+  bool areShort_ = true;
 };
 
 /// The scalar, or a NaN that ends in zeros.
@@ -119,23 +147,21 @@ void allowTiesAway(func::FuncOp kernel) {
     if (rounds && llvm::all_of(cast->getUsers(), [](Operation *user) { return llvm::isa<tile::StoreOp>(user); }))
       casts.push_back(cast);
   });
-  llvm::DenseSet<Value> replaced;
+  Inexact isInexact;
+  llvm::DenseMap<Value, Value> shorter;
   for (tile::CastOp cast : casts) {
+    if (!isInexact(cast.getValue()))
+      continue;
     Origins origins(cast.getValue());
-    if (!origins.allowTiesAway())
+    if (!origins.haveShortNans())
       continue;
     cast->setAttr(tile::tiesAwayAttr, UnitAttr::get(cast.getContext()));
-    for (Value scalar : origins.scalars()) {
-      SmallVector<tile::SplatOp> splats;
-      for (Operation *user : scalar.getUsers())
-        if (auto splat = llvm::dyn_cast<tile::SplatOp>(user))
-          splats.push_back(splat);
-      if (splats.empty() || !replaced.insert(scalar).second)
-        continue;
-      Value shorter = withShortNan(scalar);
-      replaced.insert(shorter);
-      for (tile::SplatOp splat : splats)
-        splat.getValueMutable().assign(shorter);
+    for (tile::SplatOp splat : origins.splats()) {
+      Value scalar = splat.getValue(), &exchanged = shorter[scalar];
+      if (!exchanged)
+        exchanged = withShortNan(scalar);
+      splat.getValueMutable().assign(exchanged);
+      shorter[exchanged] = exchanged;
     }
   }
 }

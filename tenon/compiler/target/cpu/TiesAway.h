@@ -5,14 +5,14 @@
 
 namespace tenon::cpu {
 
-/// Marks roundings of f32 to bf16, on their way to a store, that may take ties away from zero: those of numbers whose
-/// last bits nobody is promised, as something relaxed or a sum of floats is in them. It is two integer operations, an
+/// Marks roundings of f32 to bf16, on their way to a store, that may take ties away from zero: those of numbers that
+/// are off anyway, since all of them go through something relaxed (RelaxPrecision.h). It is two integer operations, an
 /// addition and a shift, where ties to even take five and a choice for NaN, or an instruction that takes subnormal
 /// numbers for zero.
 ///
-///     %s = tile.reduce %x ... addf
-///     %q = arith.divf %x, broadcast(%s)
-///     %y = tile.cast %q : f32 -> bf16          ->   tile.cast %q {tile.ties_away}
+///     %e = math.exp %x {tile.relaxed}
+///     %p = arith.mulf %e, %w
+///     %y = tile.cast %p : f32 -> bf16          ->   tile.cast %p {tile.ties_away}
 ///     tile.store %y
 ///
 /// The addition would carry a NaN whose bits are all ones over into the sign. So it is done where every NaN has but
