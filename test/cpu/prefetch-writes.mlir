@@ -15,6 +15,9 @@
 // CHECK: "llvm.intr.prefetch"({{.*}}rw = 1
 // CHECK-NOT: rw = 1
 // CHECK: arith.negf
+// CHECK: } else {
+// CHECK-COUNT-2: "llvm.intr.prefetch"({{.*}}rw = 1
+// CHECK: scf.if
 // CHECK-NOT: rw = 1
 // CHECK-LABEL: @tenon_run
 func.func @short_rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
@@ -37,6 +40,8 @@ func.func @short_rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 // CHECK-NOT: rw = 1
 // CHECK: } else {
 // CHECK: arith.addi %{{.*}}, %c2048
+// CHECK: "llvm.intr.prefetch"({{.*}}rw = 1
+// CHECK: } else {
 // CHECK: "llvm.intr.prefetch"({{.*}}rw = 1
 // CHECK-NOT: rw = 1
 // CHECK-LABEL: @tenon_run

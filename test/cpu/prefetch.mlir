@@ -3,7 +3,7 @@
 // RUN: tenon-opt -split-input-file --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=amx},canonicalize,cse)' %s | FileCheck %s --check-prefix=ALWAYS
 
 // Rows less their maximum: the loop that subtracts brings in the next row, the one that looks for the maximum does not.
-// Only where the window is known to be inside.
+// So where steps ask whether they are inside.
 // CHECK-LABEL: func.func private @instance
 // CHECK-NOT: llvm.intr.prefetch
 // CHECK: arith.maximumf
@@ -13,6 +13,11 @@
 // CHECK: "llvm.intr.prefetch"
 // CHECK: arith.subf
 // CHECK: } else {
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c32 {
+// CHECK: "llvm.intr.prefetch"
+// CHECK: "llvm.intr.prefetch"
+// CHECK: %[[HOLDS:.*]] = arith.cmpi sle
+// CHECK: scf.if %[[HOLDS]] {
 // CHECK-NOT: llvm.intr.prefetch
 func.func @rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
                 %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
@@ -44,6 +49,9 @@ func.func @rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 // ALWAYS: "llvm.intr.prefetch"
 // ALWAYS: arith.negf
 // ALWAYS: } else {
+// ALWAYS: "llvm.intr.prefetch"
+// ALWAYS: "llvm.intr.prefetch"
+// ALWAYS: scf.if
 // ALWAYS-NOT: llvm.intr.prefetch
 // ALWAYS-LABEL: @tenon_run
 func.func @once(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
@@ -127,6 +135,9 @@ func.func @pieces(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 // CHECK-NOT: "llvm.intr.prefetch"
 // CHECK: arith.subf
 // CHECK: } else {
+// CHECK: "llvm.intr.prefetch"
+// CHECK: "llvm.intr.prefetch"
+// CHECK: scf.if
 // CHECK-NOT: llvm.intr.prefetch
 func.func @two(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %w: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
                %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {

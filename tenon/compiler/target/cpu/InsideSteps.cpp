@@ -43,11 +43,13 @@ Value Nest::findInside() {
 }
 
 /// The body of a step at a place along the vectors, for one that is inside and for one that need not be.
-SmallVector<Value> Nest::eitherStep(Value place, TypeRange results,
+SmallVector<Value> Nest::eitherStep(Coords coords, Value place, TypeRange results,
                                     llvm::function_ref<SmallVector<Value>(Value)> body) {
   if (!inside_ || !checked_ || lanes_ != vectorLanes_)
     return body(place);
   setInsertion(levels_.size() - 1);
+  coords[vectorDim_].base = place;
+  noteLoop(coords);
   Value end = b_.create<arith::AddIOp>(place, e_.index(lanes_));
   Value isInside = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, end, inside_);
   auto branch = results.empty() ? b_.create<scf::IfOp>(isInside, /*withElseRegion=*/true)

@@ -210,7 +210,7 @@ void Nest::emitDims(size_t position, Coords coords) {
       emitDims(position + 1, coords);
       return {};
     };
-    vectorized ? eitherStep(counter, {}, at) : at(counter);
+    vectorized ? eitherStep(coords, counter, {}, at) : at(counter);
     lanes_ = outerLanes;
   };
   if (dim == blockDim_ && !checked_ && takesBlocks_)
@@ -375,7 +375,8 @@ void Nest::emitReduction(int dim, Coords coords) {
     return values;
   };
   auto step_ = [&](Value counter) {
-    return vectorized && !peels ? eitherStep(counter, ValueRange(inits).take_front(taken).getTypes(), at) : at(counter);
+    return vectorized && !peels ? eitherStep(coords, counter, ValueRange(inits).take_front(taken).getTypes(), at)
+                                : at(counter);
   };
   int64_t first = 0;
   if (peels || whole == step) {
@@ -465,8 +466,8 @@ void Nest::noteLoop(const Coords &coords) {
   auto loop = llvm::dyn_cast<scf::ForOp>(b_.getInsertionBlock()->getParentOp());
   if (isLongRow_ || isAgain_)
     return;
-  bool isOutside = levels_.size() == 1 || insideDepth_; // a first step that stands before the loops: the loop is the kernel's
-  if (checked_ || vectorDim_ < 0 || lanes_ != vectorLanes_ || !loop || isOutside ||
+  bool isOutside = levels_.size() == 1; // a first step that stands before the loops: the loop is the kernel's
+  if ((checked_ && !inside_) || vectorDim_ < 0 || lanes_ != vectorLanes_ || !loop || isOutside ||
       depths_.lookup(coords[vectorDim_].base) != levels_.size() - 1)
     return;
   SmallVector<Value> bases;

@@ -101,7 +101,7 @@ private:
   void findLiveRows(); // LiveRows.cpp
   // InsideSteps.cpp
   mlir::Value findInside();
-  llvm::SmallVector<mlir::Value> eitherStep(mlir::Value place, mlir::TypeRange results,
+  llvm::SmallVector<mlir::Value> eitherStep(Coords coords, mlir::Value place, mlir::TypeRange results,
                                             llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value)> body);
 
   // Access.cpp

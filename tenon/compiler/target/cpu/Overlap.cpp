@@ -381,8 +381,8 @@ void chooseStages(ImplicitLocOpBuilder &b, func::FuncOp instance, ArrayRef<Stage
 
 std::optional<Overlap> overlapInstances(func::FuncOp kernel, ModuleOp target, const Isa &isa, int64_t scratchBytes) {
   auto instance = target.lookupSymbol<func::FuncOp>("instance");
-  SmallVector<Stage> stages = isa.overlapsRows ? stagesOf(instance, isa) : SmallVector<Stage>();
-  if (stages.empty() || !chooseJoined(stages, isa))
+  SmallVector<Stage> stages = isa.overlapsRows ? stagesOf(instance) : SmallVector<Stage>();
+  if (stages.empty() || !chooseJoined(stages))
     return std::nullopt;
   int64_t copies = copiesOf(instance, stages);
   if (!copies)

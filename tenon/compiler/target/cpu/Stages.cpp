@@ -27,14 +27,13 @@ bool hasBounds(scf::ForOp loop) {
          getConstantIntValue(loop.getUpperBound()) && getConstantIntValue(loop.getStep());
 }
 
-/// for counter { for start by parts { ... } }, which carry the same; or, where processors take a row from one end to
-/// the other, for counter { ... } along a long one.
-bool findParts(Stage &stage, const Isa &isa) {
+/// for counter { for start by parts { ... } }, which carry the same; or, where a row is taken from one end to the other,
+/// for counter { ... } along a long one.
+bool findParts(Stage &stage) {
   if (!hasBounds(stage.loop))
     return false;
-  if (!isa.bringsRows)
-    return llvm::none_of(*stage.loop.getBody(), hasLoops) && stage.step() > 1 && stage.extent() % stage.step() == 0 &&
-           stage.extent() >= leastExtent;
+  if (llvm::none_of(*stage.loop.getBody(), hasLoops))
+    return stage.step() > 1 && stage.extent() % stage.step() == 0 && stage.extent() >= leastExtent;
   for (Operation &op : stage.loop.getBody()->without_terminator())
     if (auto inner = llvm::dyn_cast<scf::ForOp>(op); inner && !stage.parts)
       stage.parts = inner;
@@ -48,7 +47,7 @@ bool findParts(Stage &stage, const Isa &isa) {
          stage.step() > 1 && stage.extent() >= 2 * stage.part(); // not rows of a tile
 }
 
-std::optional<Stage> stageOf(scf::IfOp nest, const Isa &isa) {
+std::optional<Stage> stageOf(scf::IfOp nest) {
   Stage stage;
   stage.nest = nest;
   for (Operation *op = nest;;) {
@@ -67,13 +66,13 @@ std::optional<Stage> stageOf(scf::IfOp nest, const Isa &isa) {
       stage.loop = loop;
     else if (hasLoops(op) && !(stage.loop && llvm::isa<scf::IfOp>(op))) // what is seldom done goes with the stage
       return std::nullopt;
-  return stage.loop && findParts(stage, isa) ? std::optional(stage) : std::nullopt;
+  return stage.loop && findParts(stage) ? std::optional(stage) : std::nullopt;
 }
 
 /// Gives single numbers between loops and behind them to the stage before, and where rows are gone along other loops as
 /// well; false if they are more than that.
-bool addToTail(SmallVectorImpl<Stage> &stages, Operation &op, const Isa &isa, llvm::DenseSet<Operation *> &inTails) {
-  if (stages.empty() || (hasLoops(op) && (isa.bringsRows || !llvm::isa<scf::ForOp>(op))))
+bool addToTail(SmallVectorImpl<Stage> &stages, Operation &op, llvm::DenseSet<Operation *> &inTails) {
+  if (stages.empty() || (hasLoops(op) && (stages.back().parts || !llvm::isa<scf::ForOp>(op))))
     return false;
   stages.back().tail.push_back(&op);
   inTails.insert(&op);
@@ -98,7 +97,7 @@ int64_t Stage::step() { return *getConstantIntValue(loop.getStep()); }
 int64_t Stage::extent() { return *getConstantIntValue(innermost().getUpperBound()); }
 int64_t Stage::part() { return parts ? *getConstantIntValue(parts.getStep()) : extent(); }
 
-SmallVector<Stage> stagesOf(func::FuncOp instance, const Isa &isa) {
+SmallVector<Stage> stagesOf(func::FuncOp instance) {
   SmallVector<Stage> stages;
   llvm::DenseSet<Operation *> tailOfLast, tailsBefore; // what the present stage may see, and what none may any more
   Block &body = instance.getBody().front();
@@ -111,7 +110,7 @@ SmallVector<Stage> stagesOf(func::FuncOp instance, const Isa &isa) {
                       .wasInterrupted();
   for (Operation &op : body.without_terminator()) {
     auto nest = llvm::dyn_cast<scf::IfOp>(op);
-    std::optional<Stage> stage = nest ? stageOf(nest, isa) : std::nullopt;
+    std::optional<Stage> stage = nest ? stageOf(nest) : std::nullopt;
     if (stage) {
       stages.push_back(*stage);
       tailsBefore.insert(tailOfLast.begin(), tailOfLast.end());
@@ -122,7 +121,7 @@ SmallVector<Stage> stagesOf(func::FuncOp instance, const Isa &isa) {
     bool isArgument = (place && place.getBase() == instance.getArgument(argsArgument)) || (load && load.getInvariant());
     isKnown &= !dependsOn(op, tailsBefore);
     if (!stage && (dependsOn(op, tailOfLast) || !(isArgument || isMemoryEffectFree(&op))))
-      isKnown &= addToTail(stages, op, isa, tailOfLast);
+      isKnown &= addToTail(stages, op, tailOfLast);
   }
   bool isOne = llvm::all_of(
       stages, [&](Stage &stage) { return stage.extent() == stages[0].extent() && stage.part() == stages[0].part(); });
@@ -229,7 +228,8 @@ bool computesMuch(Stage &stage) {
 
 } // namespace
 
-bool chooseJoined(MutableArrayRef<Stage> stages, const Isa &isa) {
+bool chooseJoined(MutableArrayRef<Stage> stages) {
+  bool overPages = stages[0].parts != nullptr;
   int64_t bytes = 0, rows = 0;
   for (auto [number, stage] : llvm::enumerate(stages)) {
     stage.lag = static_cast<int64_t>(number);
@@ -240,9 +240,9 @@ bool chooseJoined(MutableArrayRef<Stage> stages, const Isa &isa) {
   }
   bool paysToJoinAll = bytes < mostBytesAlong || stages.size() < 3 ||
                    llvm::any_of(stages.drop_front().drop_back(), computesMuch);
-  if (fitTogether(stages) && (isa.bringsRows ? bytes <= mostBytes : rows <= mostRows && paysToJoinAll))
+  if (fitTogether(stages) && (overPages ? bytes <= mostBytes : rows <= mostRows && paysToJoinAll))
     return true;
-  if (isa.bringsRows || stages.size() < 3)
+  if (overPages || stages.size() < 3)
     return false;
   for (Stage &stage : stages) {
     stage.isJoined = &stage == &stages.front() || &stage == &stages.back();

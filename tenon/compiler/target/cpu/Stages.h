@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "tenon/compiler/target/cpu/Isa.h"
-
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -33,10 +31,10 @@ struct Stage {
 
 /// The loops of an instance, if they, single numbers behind them and what needs no memory but its arguments are all
 /// there is of it; none otherwise.
-llvm::SmallVector<Stage> stagesOf(mlir::func::FuncOp instance, const Isa &isa);
+llvm::SmallVector<Stage> stagesOf(mlir::func::FuncOp instance);
 
 /// Decides which stages are one loop, and how far behind each is; false if that does not pay, or is not possible.
-bool chooseJoined(llvm::MutableArrayRef<Stage> stages, const Isa &isa);
+bool chooseJoined(llvm::MutableArrayRef<Stage> stages);
 
 /// How many instances have something in scratch memory at a time; 0: it is not known.
 int64_t copiesOf(mlir::func::FuncOp instance, llvm::MutableArrayRef<Stage> stages);
