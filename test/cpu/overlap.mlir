@@ -48,6 +48,7 @@ func.func @less_largest(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 // -----
 
 // A row of one page is gone along from one end to the other, and brought in 8 KiB ahead.
+// CHECK-LABEL: func.func private @instance
 // CHECK: func.func private @overlapped
 // CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c64
 // CHECK: hint = 3

@@ -21,9 +21,8 @@
 //
 // There, lines that will be written through the cache are asked for as well, with the intent to write them. They come
 // from memory as what is read does, and the processor asks for them only when a store is about to leave the core: too
-// few are on their way at a time. The loop before the one that stores asks for them where it has its own operands from
-// the cache (the exponentials of a softmax), since memory would rest there; else the loop that stores does, a little
-// ahead.
+// few are on their way at a time. The loop that stores asks for them, a little ahead. Of short rows the loop before it
+// does, where that has its own operands from the cache (the exponentials of a softmax), since memory would rest there.
 #include "tenon/compiler/target/cpu/Prefetch.h"
 
 #include "tenon/compiler/target/cpu/DotKept.h"
@@ -253,7 +252,7 @@ void Prefetch::emitWrites(ImplicitLocOpBuilder &b, ArrayRef<Nest> nests, size_t 
     int64_t rowBytes = shape[nest.vectorDim] * window.elementBytes;
     if (nest.step * window.elementBytes % lineBytes != 0 || window.unitStride != nest.vectorDim)
       continue;
-    bool isEarly = number > 0 && mayBringInFor(nests, number - 1, window);
+    bool isEarly = rowBytes < bytesAhead && number > 0 && mayBringInFor(nests, number - 1, window);
     const Nest &asking = isEarly ? nests[number - 1] : nest;
     Share share{bytesAhead, rowBytes, /*onlyHeads=*/false, {-1, 0}, /*isWrite=*/true};
     if (isEarly)
