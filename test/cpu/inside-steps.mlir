@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a tile hangs over the end of its views, each step asks whether it is inside.
 // RUN: tenon-opt -split-input-file --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=avx512},canonicalize,cse)' %s | FileCheck %s
+// RUN: tenon-opt -split-input-file --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=avx512 streams},canonicalize,cse)' %s | FileCheck %s --check-prefix=STREAMS
 
 // The twin that is not inside: how far the windows reach, then for each step one or the other.
 // CHECK-LABEL: func.func private @instance
@@ -16,6 +17,15 @@
 // CHECK: } else {
 // CHECK: llvm.intr.masked.load
 // CHECK: llvm.intr.masked.store
+// Large results go past the cache there, too, but for the step that is masked.
+// STREAMS-LABEL: func.func private @instance
+// STREAMS: } else {
+// STREAMS: %[[HOLDS:.*]] = arith.cmpi sle
+// STREAMS: scf.if %[[HOLDS]] {
+// STREAMS: llvm.store {{.*}}nontemporal
+// STREAMS: } else {
+// STREAMS-NOT: nontemporal
+// STREAMS: llvm.intr.masked.store
 func.func @double(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %i: index) attributes {tile.no_overlap} {
   %a = tile.load %x[%i] : !tile.view<1, f32> -> tensor<256xf32>
   %s = arith.addf %a, %a : tensor<256xf32>

@@ -12,6 +12,11 @@
 // CHECK: llvm.store %{{.*}} {alignment = 64 : i64, nontemporal} : vector<32xf32>
 // CHECK: scf.for %{{.*}} = %c0 to %c4096 step %c32 {
 // CHECK-NOT: nontemporal
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c32 {
+// CHECK: scf.for %{{.*}} = %c0 to %c4096 step %c1024 {
+// CHECK: nontemporal
+// CHECK: masked.store
+// CHECK-NOT: nontemporal
 // CHECK: @tenon_run
 // OTHERS: nontemporal
 // OTHERS-NOT: step %c1024

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 using namespace tenon;
@@ -221,6 +222,29 @@ TEST_P(CpuRows, SumsInOneOrder) {
   launch(above, {x, y}, with(params, GetParam()));
   for (int64_t j = 0; j < 4096; ++j)
     ASSERT_EQ(y.get({8, j}), first.get({0, j})) << j;
+}
+
+TEST_P(CpuRows, LargeResultsThatHangOver) {
+  // They go past the cache, and rows of a part of them through it: the same bits either way.
+  constexpr int64_t cols = 2016, part = 350; // rows that begin at multiples of a line
+  for (DType type : {f32, bf16}) {
+    int64_t rows = type == f32 ? 4900 : 9800;
+    for (int64_t together : {1, 4}) {
+      Tensor x = Tensor::empty(type, {rows, cols}), w = Tensor::empty(type, {cols}), y = Tensor::empty(type, {rows, cols}),
+             mean = Tensor::empty(f32, {rows}), small = Tensor::empty(type, {part, cols}), means = Tensor::empty(f32, {part});
+      x.fillRandom(9, -2, 2);
+      w.fillRandom(10, -2, 2);
+      y.fill(-77);
+      LaunchOptions options = with({{"rows", together}, {"cols", 2048}}, GetParam());
+      launch(norm, {x, w, y, mean}, options);
+      size_t bytes = static_cast<size_t>(part * cols * static_cast<int64_t>(sizeOf(type)));
+      for (int64_t i = 0; i < rows; i += part) {
+        launch(norm, {x.slice(0, i, part), w, small, means}, options);
+        ASSERT_EQ(std::memcmp(static_cast<const char *>(y.data()) + static_cast<size_t>(i / part) * bytes, small.data(), bytes), 0)
+            << nameOf(type) << ", rows from " << i << ", " << together << " together";
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, CpuRows, testing::ValuesIn(levels), [](const auto &info) {

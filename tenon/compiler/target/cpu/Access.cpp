@@ -428,7 +428,7 @@ void Nest::storeWindow(tile::StoreOp op, const Coords &coords) {
   b_.setLoc(op.getLoc());
   Address address = windowAddress(view, op.getOffsets(), coords);
   value = splatTo(b_, value, lanes);
-  bool streams = streaming_ && storesWholeVectors(op, lanes) && e_.isOnlyStored(op.getView());
+  bool streams = streaming_ && !checked_ && storesWholeVectors(op, lanes) && e_.isOnlyStored(op.getView());
   if (streams || wide) {
     bool tiesAway = wide && op.getValue().getDefiningOp()->hasAttr(tile::tiesAwayAttr);
     Value raw;

@@ -7,7 +7,7 @@
 //       scf.if %j + 32 <= %inside { vectors, plain loads and stores } else { the same, masked }
 //
 // %inside is how far all windows reach, and 0 where they hang over in any other dimension. The order of what is added up
-// is that of the nest that is inside.
+// is that of the nest that is inside. Where results go past the cache, those of such steps do (Streaming.cpp).
 #include "tenon/compiler/target/cpu/Nest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -131,28 +131,29 @@ void Nest::emit() {
     });
     takesBlocks_ = true;
   };
-  auto emitUnchecked = [&] {
+  auto eitherWay = [&](llvm::function_ref<void()> emitThroughCache) {
     if (!past)
-      return emitPlain();
+      return emitThroughCache();
     either(past, [&](bool isStreaming) {
       streaming_ = isStreaming;
-      isStreaming ? emitLoops() : emitPlain();
+      isStreaming ? emitLoops() : emitThroughCache();
     });
     streaming_ = false;
   };
+  auto emitUnchecked = [&] { eitherWay(emitPlain); };
   either(inside, [&](bool isInside) {
     checked_ = !isInside;
     if (!isInside) {
       inside_ = findInside();
-      emitLoops();
+      inside_ ? eitherWay([&] { emitLoops(); }) : emitLoops();
       inside_ = {};
-    }
-    else if (!longRow)
+    } else if (!longRow) {
       emitUnchecked();
-    else if (!follow) // rows of no view
+    } else if (!follow) { // rows of no view
       Nest(e_, *longRow).emitLongRow();
-    else
+    } else {
       either(follow, [&](bool isLong) { isLong ? Nest(e_, *longRow).emitLongRow() : emitUnchecked(); });
+    }
   });
 }
 
