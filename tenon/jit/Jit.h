@@ -54,7 +54,9 @@ private:
 using Arguments = std::vector<Argument>;
 
 struct CompileOptions {
-  std::string isa = "native"; ///< "native", or the level to use: "avx512", "avx2", "baseline" (x86-64)
+  /// "native", or the level to use: "avx512", "avx512-dot" (without AMX), "avx2", "baseline" (x86-64); "amx-emulated" has the
+  /// code for AMX run anywhere.
+  std::string isa = "native";
   bool useDiskCache = true;
   std::string gpu = "sm_90a"; ///< the architecture of the simulator and of emit(); a device has its own
   int device = 0;             ///< the CUDA device's number; launches take it from their tensors

@@ -78,8 +78,8 @@ public:
   int64_t size(int dim, std::source_location where = std::source_location::current()) const;
   int rank() const { return static_cast<int>(shape().size()); }
 
-  /// Converts the element type. Narrowing floats round to nearest even (docs/numerics.md has one exception); float to integer truncates and saturates, NaN
-  /// gives 0; the 8-bit floats saturate; integers wrap. To boolean: whether the element differs from zero.
+  /// Converts the element type. Narrowing floats round to nearest even (docs/numerics.md has one exception); float to
+  /// integer truncates and saturates, NaN gives 0; the 8-bit floats saturate; integers wrap. To boolean: whether the element differs from zero.
   Tile to(DType type, std::source_location where = std::source_location::current()) const;
   /// The same bits as another type of the same width.
   Tile bitcast(DType type, std::source_location where = std::source_location::current()) const;

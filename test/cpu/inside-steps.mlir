@@ -7,10 +7,11 @@
 // CHECK-LABEL: func.func private @instance
 // CHECK: } else {
 // CHECK: %[[REACH:.*]] = arith.minsi
-// CHECK: %[[INSIDE:.*]] = arith.select %{{.*}}, %[[REACH]], %c0
+// CHECK: %[[INSIDE:.*]] = arith.andi
 // CHECK: scf.for %[[J:.*]] = %c0 to %c256 step %c32
 // CHECK: %[[END:.*]] = arith.addi %[[J]], %c32
-// CHECK: %[[HOLDS:.*]] = arith.cmpi sle, %[[END]], %[[INSIDE]]
+// CHECK: %[[ENDS:.*]] = arith.cmpi sle, %[[END]], %[[REACH]]
+// CHECK: %[[HOLDS:.*]] = arith.andi %[[INSIDE]], %[[ENDS]]
 // CHECK: scf.if %[[HOLDS]] {
 // CHECK-NOT: masked
 // CHECK: llvm.store
@@ -20,7 +21,8 @@
 // Large results go past the cache there, too, but for the step that is masked.
 // STREAMS-LABEL: func.func private @instance
 // STREAMS: } else {
-// STREAMS: %[[HOLDS:.*]] = arith.cmpi sle
+// STREAMS: arith.cmpi sle
+// STREAMS: %[[HOLDS:.*]] = arith.andi
 // STREAMS: scf.if %[[HOLDS]] {
 // STREAMS: llvm.store {{.*}}nontemporal
 // STREAMS: } else {
@@ -35,13 +37,59 @@ func.func @double(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64}, %y: !tile
 
 // -----
 
-// A square tile: which dimension of a window is along the vectors is not known.
+// A sum over rows that may hang over: a row at a time.
 // CHECK-LABEL: func.func private @instance
-// CHECK-NOT: arith.select %{{.*}}, %{{.*}}, %c0 : index
-// CHECK: return
-func.func @square(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
-  %a = tile.load %x[%i, %i] : !tile.view<2, f32> -> tensor<256x256xf32>
-  %s = arith.addf %a, %a : tensor<256x256xf32>
-  tile.store %s, %y[%i, %i] : tensor<256x256xf32>, !tile.view<2, f32>
+// CHECK: } else {
+// CHECK: scf.for %[[I:.*]] = %c0 to %c20 step %c1 iter_args
+// CHECK: %[[NEXT:.*]] = arith.addi %[[I]], %c1
+// CHECK: arith.cmpi sle, %[[NEXT]], %{{.*}}
+// CHECK: scf.if %{{.*}} -> (vector<32xf32>) {
+// CHECK-NOT: masked
+// CHECK: } else {
+// CHECK: llvm.intr.masked.load
+// STREAMS-LABEL: func.func private @instance
+func.func @pool(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
+  %a = tile.load %x[%i, %i] : !tile.view<2, f32> -> tensor<20x64xf32>
+  %s = tile.reduce %a dim 0 : (tensor<20x64xf32>) -> tensor<1x64xf32> {
+  ^bb0(%p: f32, %r: f32):
+    %u = arith.addf %p, %r : f32
+    tile.yield %u : f32
+  }
+  tile.store %s, %y[%i, %i] : tensor<1x64xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// Part of a window: its 256 rows are not the 256 columns of the nest. All of it must be inside.
+// CHECK-LABEL: func.func private @instance
+// CHECK: } else {
+// CHECK-NOT: arith.minsi
+// CHECK: scf.for
+// STREAMS-LABEL: func.func private @instance
+func.func @sliced(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
+  %a = tile.load %x[%i, %i] : !tile.view<2, f32> -> tensor<256x512xf32>
+  %b = tile.slice %a[200, 0] : tensor<256x512xf32> -> tensor<4x256xf32>
+  %s = arith.addf %b, %b : tensor<4x256xf32>
+  tile.store %s, %y[%i, %i] : tensor<4x256xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// A square tile, half of it transposed: which dimension is which is not known of that half, and all of it must be inside.
+// CHECK-LABEL: func.func private @instance
+// CHECK: } else {
+// CHECK-COUNT-2: arith.minsi
+// CHECK-NOT: arith.minsi
+// CHECK: scf.for
+// STREAMS-LABEL: func.func private @instance
+func.func @square(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %z: !tile.view<2, f32> {tile.unit_stride = 0 : i64},
+                  %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %i: index) attributes {tile.no_overlap} {
+  %a = tile.load %x[%i, %i] : !tile.view<2, f32> -> tensor<64x64xf32>
+  %b = tile.load %z[%i, %i] : !tile.view<2, f32> -> tensor<64x64xf32>
+  %t = tile.transpose %b [1, 0] : tensor<64x64xf32> -> tensor<64x64xf32>
+  %s = arith.addf %a, %t : tensor<64x64xf32>
+  tile.store %s, %y[%i, %i] : tensor<64x64xf32>, !tile.view<2, f32>
   return
 }

@@ -14,6 +14,9 @@
 // CHECK: } else {
 // CHECK: math.exp
 // CHECK: cvtne2ps2bf16
+// CHECK: } else {
+// CHECK: math.exp
+// CHECK: cvtne2ps2bf16
 // CHECK-NOT: math.exp
 // CHECK-NOT: cvtne2ps2bf16
 // CHECK: "llvm.x86.tdpbf16ps"

@@ -16,7 +16,7 @@
 // CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c32 {
 // CHECK: "llvm.intr.prefetch"
 // CHECK: "llvm.intr.prefetch"
-// CHECK: %[[HOLDS:.*]] = arith.cmpi sle
+// CHECK: %[[HOLDS:.*]] = arith.andi
 // CHECK: scf.if %[[HOLDS]] {
 // CHECK-NOT: llvm.intr.prefetch
 func.func @rows(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},

@@ -10,6 +10,10 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <vector>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace tenon;
 
@@ -63,6 +67,54 @@ const Kernel across("across(x, y, rows, cols)", [](View x, View y, Param rows, P
   auto [i, j] = grid(cdiv(y.size(0), rows), cdiv(y.size(1), cols));
   y.store({i * rows, j * cols}, transpose(x.load({j * cols, i * rows}, {cols, rows}, 3)) + 1);
 });
+
+/// A middle dimension that hangs over, and a factor that is the same along it.
+const Kernel heads("heads(x, c, y, heads)", [](View x, View c, View y, Param heads) {
+  Index t = grid(x.size(0));
+  Tile k = expand(c.load({t, 0}, {1, 64}), 1);
+  y.store({t, 0, 0}, x.load({t, 0, 0}, {1, heads, 64}) * k);
+});
+
+/// Sums over a middle dimension, with a padding that counts, and a square tile beside its transpose.
+const Kernel pool("pool(x, y, length, width)", [](View x, View y, Param length, Param width) {
+  auto [b, j] = grid(x.size(0), cdiv(x.size(2), width));
+  y.store({b, j * width}, reshape(sum(x.load({b, 0, j * width}, {1, length, width}, 0.5), 1), {1, width}));
+});
+const Kernel symmetric("symmetric(x, y, edge)", [](View x, View y, Param edge) {
+  auto [i, j] = grid(cdiv(x.size(0), edge), cdiv(x.size(1), edge));
+  Tile t = x.load({i * edge, j * edge}, {edge, edge}), u = x.load({j * edge, i * edge}, {edge, edge});
+  y.store({i * edge, j * edge}, t + transpose(u) * 2);
+});
+
+/// Part of a window that has as many rows as the part has columns.
+const Kernel sliced("sliced(x, y)", [](View x, View y) {
+  Index i = grid(1);
+  Tile t = x.load({i, 0}, {256, 512}, 7);
+  y.store({i, 0}, slice(slice(t, 0, 200, 4), 1, 0, 256) + 1);
+});
+
+/// Random numbers that end where nothing is mapped.
+struct Guarded {
+  char *pages;
+  size_t bytes;
+  Tensor tensor;
+
+  Guarded(DType type, std::vector<int64_t> sizes) {
+    size_t length = static_cast<size_t>(sizeOf(type)), page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    for (int64_t size : sizes)
+      length *= static_cast<size_t>(size);
+    bytes = (length + page - 1) / page * page + (1 << 20);
+    pages = static_cast<char *>(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char *end = pages + bytes - (1 << 20);
+    mprotect(pages, bytes - (1 << 20), PROT_READ | PROT_WRITE);
+    tensor = Tensor::borrow(end - length, length, type, sizes);
+    tensor.fillRandom(15, -1, 1);
+  }
+  ~Guarded() {
+    tensor = Tensor::empty(f32, {1});
+    munmap(pages, bytes);
+  }
+};
 
 /// The middle of a larger tensor, of which everything else must stay as it is.
 struct Framed {
@@ -207,21 +259,75 @@ TEST_P(CpuRows, TransposedTilesThatHangOver) {
   }
 }
 
-/// What lies outside of the view is not touched: a row of one element less than a page, behind which nothing is mapped,
-/// is for the fuzzer; here the place in a tile does not change a bit.
+TEST_P(CpuRows, MiddleDimensionsThatHangOver) {
+  for (DType type : {f32, bf16})
+    for (int64_t count : {1, 24, 31}) {
+      Tensor x = Tensor::empty(type, {5, count, 64}), c = Tensor::empty(type, {5, 64}),
+             want = Tensor::empty(type, {5, count, 64}), y = Tensor::empty(type, {5, count, 64});
+      x.fillRandom(11, -1, 1);
+      c.fillRandom(12, -1, 1);
+      launch(heads, {x, c, want}, with({{"heads", 32}}, "", Target::interpreter));
+      launch(heads, {x, c, y}, with({{"heads", 32}}, GetParam()));
+      expectClose(y, want, 0, std::to_string(count));
+    }
+  for (auto [length, width] : {std::array<int64_t, 2>{17, 200}, {32, 64}, {1, 100}}) {
+    Tensor x = Tensor::empty(f32, {3, length, width}), want = Tensor::empty(f32, {3, width});
+    x.fillRandom(13, -1, 1);
+    Params params = {{"length", 32}, {"width", 64}};
+    launch(pool, {x, want}, with(params, "", Target::interpreter));
+    Framed y(f32, 3, width, 16);
+    launch(pool, {x, y.inner}, with(params, GetParam()));
+    expectClose(y.inner, want, 1e-5, std::to_string(length));
+    y.expectFrame(std::to_string(length));
+  }
+  for (int64_t edge : {50, 64, 100}) {
+    Tensor x = Tensor::empty(f32, {edge, edge}), want = Tensor::empty(f32, {edge, edge});
+    x.fillRandom(14, -1, 1);
+    launch(symmetric, {x, want}, with({{"edge", 64}}, "", Target::interpreter));
+    Framed y(f32, edge, edge, 16);
+    launch(symmetric, {x, y.inner}, with({{"edge", 64}}, GetParam()));
+    expectClose(y.inner, want, 0, std::to_string(edge));
+    y.expectFrame(std::to_string(edge));
+  }
+}
+
 TEST_P(CpuRows, SumsInOneOrder) {
   // Where a tile hangs over at the bottom only, rows are added up as those of a whole tile are.
   Tensor x = Tensor::empty(f32, {10, 4096}), y = Tensor::empty(f32, {10, 4096}), first = Tensor::empty(f32, {8, 4096});
   x.fillRandom(8, -1, 1);
-  for (int64_t i = 0; i < 8; ++i)
+  for (int64_t i = 0; i < 2; ++i)
     for (int64_t j = 0; j < 4096; ++j)
-      if (i < 2)
-        x.set({8 + i, j}, x.get({i, j}));
+      x.set({8 + i, j}, x.get({i, j}));
   Params params = {{"rows", 8}, {"cols", 4096}};
   launch(above, {x.slice(0, 0, 8), first}, with(params, GetParam()));
   launch(above, {x, y}, with(params, GetParam()));
   for (int64_t j = 0; j < 4096; ++j)
     ASSERT_EQ(y.get({8, j}), first.get({0, j})) << j;
+}
+
+TEST_P(CpuRows, NothingBesideIsRead) {
+  for (int64_t cols : {1000, 1024, 1279}) {
+    Guarded x(f32, {13, cols}), w(f32, {cols});
+    Tensor want = Tensor::empty(f32, {13, cols}), means = Tensor::empty(f32, {13}), y = Tensor::empty(f32, {13, cols}),
+           mean = Tensor::empty(f32, {13});
+    launch(norm, {x.tensor, w.tensor, want, means}, with({{"rows", 1}, {"cols", 2048}}, "", Target::interpreter));
+    launch(norm, {x.tensor, w.tensor, y, mean}, with({{"rows", 4}, {"cols", 2048}}, GetParam()));
+    expectClose(y, want, 2e-5, std::to_string(cols));
+  }
+  Guarded parts(f32, {100, 512}), rows(f32, {3, 17, 200}), many(f32, {5, 31, 64}), factors(f32, {5, 64});
+  Tensor want = Tensor::empty(f32, {4, 256}), y = Tensor::empty(f32, {4, 256});
+  launch(sliced, {parts.tensor, want}, with({}, "", Target::interpreter));
+  launch(sliced, {parts.tensor, y}, with({}, GetParam()));
+  expectClose(y, want, 0, "sliced");
+  Tensor sums = Tensor::empty(f32, {3, 200}), sum = Tensor::empty(f32, {3, 200});
+  Params params = {{"length", 32}, {"width", 64}};
+  launch(pool, {rows.tensor, sums}, with(params, "", Target::interpreter));
+  launch(pool, {rows.tensor, sum}, with(params, GetParam()));
+  expectClose(sum, sums, 1e-5, "pool");
+  Tensor scaled = Tensor::empty(f32, {5, 31, 64}), z = Tensor::empty(f32, {5, 31, 64});
+  launch(heads, {many.tensor, factors.tensor, scaled}, with({{"heads", 32}}, "", Target::interpreter));
+  launch(heads, {many.tensor, factors.tensor, z}, with({{"heads", 32}}, GetParam()));
+  expectClose(z, scaled, 0, "heads");
 }
 
 TEST_P(CpuRows, LargeResultsThatHangOver) {
@@ -230,8 +336,9 @@ TEST_P(CpuRows, LargeResultsThatHangOver) {
   for (DType type : {f32, bf16}) {
     int64_t rows = type == f32 ? 4900 : 9800;
     for (int64_t together : {1, 4}) {
-      Tensor x = Tensor::empty(type, {rows, cols}), w = Tensor::empty(type, {cols}), y = Tensor::empty(type, {rows, cols}),
-             mean = Tensor::empty(f32, {rows}), small = Tensor::empty(type, {part, cols}), means = Tensor::empty(f32, {part});
+      Tensor x = Tensor::empty(type, {rows, cols}), w = Tensor::empty(type, {cols}),
+             y = Tensor::empty(type, {rows, cols}), mean = Tensor::empty(f32, {rows}),
+             small = Tensor::empty(type, {part, cols}), means = Tensor::empty(f32, {part});
       x.fillRandom(9, -2, 2);
       w.fillRandom(10, -2, 2);
       y.fill(-77);
@@ -240,7 +347,8 @@ TEST_P(CpuRows, LargeResultsThatHangOver) {
       size_t bytes = static_cast<size_t>(part * cols * static_cast<int64_t>(sizeOf(type)));
       for (int64_t i = 0; i < rows; i += part) {
         launch(norm, {x.slice(0, i, part), w, small, means}, options);
-        ASSERT_EQ(std::memcmp(static_cast<const char *>(y.data()) + static_cast<size_t>(i / part) * bytes, small.data(), bytes), 0)
+        const char *large = static_cast<const char *>(y.data()) + static_cast<size_t>(i / part) * bytes;
+        ASSERT_EQ(std::memcmp(large, small.data(), bytes), 0)
             << nameOf(type) << ", rows from " << i << ", " << together << " together";
       }
     }

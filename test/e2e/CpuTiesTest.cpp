@@ -37,6 +37,22 @@ const Kernel seen("seen(x, f, y, z)", [](View x, View f, View y, View z) {
   z.store({0}, scale);
 });
 
+/// A number between two of bf16, beside something that is off.
+const Kernel beside("beside(x, y, z)", [](View x, View y, View z) {
+  Index i = grid(cdiv(x.size(0), 64));
+  Tile e = exp(x.load({i * 64}, {64}).to(f32));
+  y.store({i * 64}, maximum(e, 1.00390625).to(bf16));
+  z.store({i * 64}, (e + 1.00390625).to(bf16));
+});
+
+/// More scalars than a small table holds.
+const Kernel scaled("scaled(x, s, y)", [](View x, View s, View y) {
+  Tile t = exp(x.load({0}, {64}).to(f32));
+  for (int64_t j = 0; j < 40; ++j)
+    t = t * s.at({j});
+  y.store({0}, t.to(bf16));
+});
+
 /// Of a sum, its rounding and what that leaves over.
 const Kernel halves("halves(x, high, low, cols)", [](View x, View high, View low, Param cols) {
   Index i = grid(x.size(0));
@@ -161,6 +177,26 @@ TEST_P(Ties, TheSameAtAnyPlace) {
       }
     }
   }
+}
+
+TEST_P(Ties, ExactNumbersBesidePowers) {
+  // 1 and half a place: where the power is less, that is what is rounded, to even.
+  Tensor x = Tensor::empty(bf16, {256}), larger = Tensor::empty(bf16, {256}), sum = Tensor::empty(bf16, {256});
+  x.fill(-120);
+  launch(beside, {x, larger, sum}, options());
+  for (int64_t i = 0; i < 256; ++i) {
+    ASSERT_EQ(larger.get({i}), 1);
+    ASSERT_EQ(sum.get({i}), 1);
+  }
+}
+
+TEST_P(Ties, ManyScalars) {
+  Tensor x = Tensor::zeros(bf16, {64}), s = Tensor::empty(f32, {40}), y = Tensor::empty(bf16, {64});
+  s.fill(1);
+  s.set({7}, 3);
+  launch(scaled, {x, s, y}, options());
+  for (int64_t i = 0; i < 64; ++i)
+    ASSERT_EQ(y.get({i}), 3);
 }
 
 TEST_P(Ties, BitsThatAreSeen) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile of 1024 columns over a view of 1000: all steps of its loops are inside of the view but the last. Where a nest is
-// not inside as a whole, each step along its vectors asks whether it is:
+// A tile of 1024 columns over a view of 1000: all steps of its loops are inside of the view but the last. Where a nest
+// is not inside as a whole, each step asks whether it is:
 //
-//     scf.for %j = 0 to 1024 step 32 {
-//       scf.if %j + 32 <= %inside { vectors, plain loads and stores } else { the same, masked }
+//     scf.for %i = 0 to 8 { scf.for %j = 0 to 1024 step 32 {
+//       scf.if %inside & %i < %rows & %j + 32 <= %columns { vectors, plain loads and stores } else { the same, masked }
 //
-// %inside is how far all windows reach, and 0 where they hang over in any other dimension. The order of what is added up
+// %rows and %columns are how far all windows reach along a dimension of the nest, and %inside is whether they begin
+// inside of their views, and are inside wherever it is not known which dimension it is. The order of what is added up
 // is that of the nest that is inside. Where results go past the cache, those of such steps do (Streaming.cpp).
 #include "tenon/compiler/target/cpu/Nest.h"
 
@@ -16,42 +17,83 @@ using namespace mlir;
 
 namespace tenon::cpu {
 
-/// Elements along the vectors, from the first one on, that are inside of every window; null where steps are not asked.
-Value Nest::findInside() {
+/// Where what a nest computes is read.
+void Nest::findPlaces(Value tile, Place place, llvm::DenseMap<Operation *, Place> &places,
+                      std::set<std::pair<void *, Place>> &seen) const {
+  Operation *op = tile.getDefiningOp();
+  if (!op || !llvm::isa<RankedTensorType>(tile.getType()) || e_.buffer(tile) ||
+      !seen.insert({tile.getAsOpaquePointer(), place}).second)
+    return;
+  if (llvm::isa<tile::LoadOp>(op))
+    places[op] = std::max(places.lookup(op), place);
+  auto reshape = llvm::dyn_cast<tile::ReshapeOp>(op);
+  bool moves = llvm::isa<tile::BroadcastOp, tile::TransposeOp>(op) || (reshape && isUnitReshape(reshape));
+  Place next = isElementwise(op) ? place : moves ? std::max(place, Place::moved) : Place::unknown;
+  for (Value operand : op->getOperands())
+    findPlaces(operand, next, places, seen);
+}
+
+/// Along which dimension of the nest one of a window lies; -1: it is not known.
+int Nest::dimOf(const Window &window, size_t dim, Place place) const {
+  int64_t extent = window.shape[dim];
+  if (extent == 1 || place == Place::unknown)
+    return -1;
+  if (place == Place::same)
+    return static_cast<int>(dim);
+  const int64_t *found = llvm::find(group_.shape, extent);
+  return llvm::count(group_.shape, extent) == 1 && llvm::count(window.shape, extent) == 1
+             ? static_cast<int>(found - group_.shape.begin())
+             : -1;
+}
+
+/// How far the windows reach, where it is worth asking each step.
+void Nest::findInside() {
   constexpr int64_t leastSteps = 4; // of fewer, one that is masked is too many of them anyway
-  if (vectorDim_ < 0 || group_.shape[vectorDim_] < leastSteps * vectorLanes_ ||
-      llvm::count(group_.shape, group_.shape[vectorDim_]) != 1)
-    return {};
-  int64_t extent = group_.shape[vectorDim_];
-  Value inside, reach;
+  int64_t elements = 1;
+  for (int64_t extent : group_.shape)
+    elements *= extent;
+  if (vectorDim_ < 0 || group_.shape[vectorDim_] < vectorLanes_ || elements < leastSteps * vectorLanes_)
+    return;
+  llvm::DenseMap<Operation *, Place> places;
+  std::set<std::pair<void *, Place>> seen;
+  for (const NestRoot &root : group_.roots)
+    if (!root.op)
+      findPlaces(root.value, Place::same, places, seen);
+    else
+      for (Value operand : root.op->getOperands())
+        findPlaces(operand, Place::same, places, seen);
+  reach_.assign(group_.shape.size(), Value());
+  Value inside;
   for (const Window &window : windows()) {
-    // The nest has one such dimension, so it is that of a window, unless the window has two.
-    bool isAlong = llvm::count(window.shape, extent) == 1;
     b_.setLoc(window.op->getLoc());
-    for (auto [d, size] : llvm::enumerate(window.shape)) {
-      if (!isAlong || size != extent) {
+    for (size_t d = 0; d < window.shape.size(); ++d) {
+      int dim = dimOf(window, d, places.lookup(window.op));
+      if (dim < 0) {
         inside = both(inside, isInside(window, d));
         continue;
       }
-      Value start = e_.scalar(window.offsets[d]);
-      Value left = b_.create<arith::SubIOp>(window.view->sizes[d], start);
-      reach = reach ? b_.create<arith::MinSIOp>(reach, left).getResult() : left;
+      Value start = e_.scalar(window.offsets[d]), left = b_.create<arith::SubIOp>(window.view->sizes[d], start);
+      reach_[dim] = reach_[dim] ? b_.create<arith::MinSIOp>(reach_[dim], left).getResult() : left;
       inside = both(inside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, start, e_.index(0)));
     }
   }
-  return reach ? b_.create<arith::SelectOp>(inside, reach, e_.index(0)).getResult() : Value();
+  if (llvm::any_of(reach_, [](Value reach) { return reach != nullptr; }))
+    inside_ = inside;
 }
 
-/// The body of a step at a place along the vectors, for one that is inside and for one that need not be.
-SmallVector<Value> Nest::eitherStep(Coords coords, Value place, TypeRange results,
-                                    llvm::function_ref<SmallVector<Value>(Value)> body) {
+/// The body of a step, for one that is inside and for one that need not be.
+SmallVector<Value> Nest::eitherStep(Coords coords, TypeRange results,
+                                    llvm::function_ref<SmallVector<Value>(const Coords &)> body) {
   if (!inside_ || !checked_ || lanes_ != vectorLanes_)
-    return body(place);
+    return body(coords);
   setInsertion(levels_.size() - 1);
-  coords[vectorDim_].base = place;
   noteLoop(coords);
-  Value end = b_.create<arith::AddIOp>(place, e_.index(lanes_));
-  Value isInside = b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, end, inside_);
+  Value isInside = inside_;
+  for (auto [coord, reach] : llvm::zip(coords, reach_))
+    if (reach) {
+      Value end = b_.create<arith::AddIOp>(coord.base, e_.index(coord.lanes ? lanes_ : 1));
+      isInside = both(isInside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, end, reach));
+    }
   auto branch = results.empty() ? b_.create<scf::IfOp>(isInside, /*withElseRegion=*/true)
                                 : b_.create<scf::IfOp>(results, isInside, /*withElseRegion=*/true);
   Operation *outerAnchor = levels_.back().anchor;
@@ -60,8 +102,13 @@ SmallVector<Value> Nest::eitherStep(Coords coords, Value place, TypeRange result
     levels_.push_back(Level(holds ? branch.thenBlock() : branch.elseBlock()));
     size_t depth = levels_.size() - 1;
     setInsertion(depth);
-    Value here = b_.create<arith::AddIOp>(place, e_.index(0)); // what depends on it belongs into this branch
-    depths_[here] = depth;
+    Coords here = coords;
+    for (Coord &coord : here) { // what depends on them belongs into this branch
+      if (depths_.lookup(coord.base) + 1 != depth)
+        continue;
+      coord.base = b_.create<arith::AddIOp>(coord.base, e_.index(0));
+      depths_[coord.base] = depth;
+    }
     checked_ = !holds;
     insideDepth_ = holds ? depth : 0;
     SmallVector<Value> values = body(here);

@@ -40,9 +40,13 @@ bool findStores(Value tile, int dim, Block *block, llvm::DenseSet<Value> &seen,
   return true;
 }
 
-/// Whether everything that a tile is pulled from has its rows where the tile has them.
+/// Whether everything that a tile is pulled from has its rows where the tile has them, or another number of dimensions:
+/// of such a window all rows are asked to be inside.
 bool keepsRows(LoopEmitter &e, Operation *op, llvm::DenseSet<Value> &seen) {
-  if (!llvm::isa_and_present<tile::LoadOp, tile::SplatOp, tile::IotaOp, tile::RandomBitsOp, tile::BroadcastOp,
+  auto reshape = llvm::dyn_cast_if_present<tile::ReshapeOp>(op);
+  bool changesRank = reshape && isUnitReshape(reshape) &&
+                     reshape.getType().getRank() != reshape.getValue().getType().getRank();
+  if (!changesRank && !llvm::isa_and_present<tile::LoadOp, tile::SplatOp, tile::IotaOp, tile::RandomBitsOp, tile::BroadcastOp,
                              tile::StoreOp, tile::ReduceOp, arith::ConstantOp>(op) &&
       !(op && isElementwise(op)))
     return false;

@@ -45,12 +45,11 @@ int64_t Nest::wholeSteps(int dim) const {
   int64_t extent = group_.shape[dim], step = stepOf(dim), longest = 2 * preferredLanes(e_.isa());
   auto reducesSuch = [&](tile::ReduceOp reduce) {
     auto shape = llvm::cast<RankedTensorType>(reduce.getValues()[0].getType()).getShape();
-    return shape == ArrayRef(group_.shape) && static_cast<int>(reduce.getDim()) == dim;
+    bool isSuch = shape == ArrayRef(group_.shape) && static_cast<int>(reduce.getDim()) == dim;
+    return isSuch ? WalkResult::interrupt() : WalkResult::advance();
   };
   if (dim == vectorDim_ && e_.isa().overlapsRows && extent >= longRow && longest % step == 0 &&
-      e_.kernel()
-          .walk([&](tile::ReduceOp reduce) { return reducesSuch(reduce) ? WalkResult::interrupt() : WalkResult::advance(); })
-          .wasInterrupted())
+      e_.kernel().walk(reducesSuch).wasInterrupted())
     step = longest;
   return extent / step * step;
 }
@@ -144,7 +143,7 @@ void Nest::emit() {
   either(inside, [&](bool isInside) {
     checked_ = !isInside;
     if (!isInside) {
-      inside_ = findInside();
+      findInside();
       inside_ ? eitherWay([&] { emitLoops(); }) : emitLoops();
       inside_ = {};
     } else if (!longRow) {
@@ -195,7 +194,7 @@ void Nest::emitDims(size_t position, Coords coords) {
     else if (!blockPlaces_.empty())
       emitBlock(coords);
     else
-      body(coords);
+      eitherStep(coords, {}, [&](const Coords &at) { return body(at); });
     return;
   }
   int dim = loopDims_[position];
@@ -206,12 +205,8 @@ void Nest::emitDims(size_t position, Coords coords) {
     unsigned outerLanes = lanes_;
     if (vectorized)
       lanes_ = lanes;
-    auto at = [&](Value place) -> SmallVector<Value> {
-      coords[dim] = {place, vectorized && lanes > 1};
-      emitDims(position + 1, coords);
-      return {};
-    };
-    vectorized ? eitherStep(coords, counter, {}, at) : at(counter);
+    coords[dim] = {counter, vectorized && lanes > 1};
+    emitDims(position + 1, coords);
     lanes_ = outerLanes;
   };
   if (dim == blockDim_ && !checked_ && takesBlocks_)
@@ -368,16 +363,15 @@ void Nest::emitReduction(int dim, Coords coords) {
           inits.push_back(splatTo(b_, b_.create<arith::ConstantOp>(attribute), accumulatorLanes));
     }
   size_t taken = inits.size(); // before NaNs are known otherwise
-  auto at = [&](Value place) {
-    coords[dim] = {place, vectorized && lanes_ > 1};
-    SmallVector<Value> values = body(coords);
+  auto at = [&](const Coords &place) {
+    SmallVector<Value> values = body(place);
     for (Value &value : values)
       value = splatTo(b_, value, accumulatorLanes); // a constant tile is one scalar for all lanes
     return values;
   };
   auto step_ = [&](Value counter) {
-    return vectorized && !peels ? eitherStep(coords, counter, ValueRange(inits).take_front(taken).getTypes(), at)
-                                : at(counter);
+    coords[dim] = {counter, vectorized && lanes_ > 1};
+    return peels ? at(coords) : eitherStep(coords, ValueRange(inits).take_front(taken).getTypes(), at);
   };
   int64_t first = 0;
   if (peels || whole == step) {
@@ -560,7 +554,9 @@ Value Nest::computeHere(Value tile, const Coords &coords) {
     return gather(gatherOp, coords);
   if (auto random = llvm::dyn_cast<tile::RandomBitsOp>(op))
     return randomBits(random, coords);
-  if (auto select = llvm::dyn_cast<arith::SelectOp>(op); select && !checked_ && !insideDepth_ && holding_.contains(select.getCondition()))
+  bool masksHold = !checked_ && !insideDepth_;
+  if (auto select = llvm::dyn_cast<arith::SelectOp>(op);
+      select && masksHold && holding_.contains(select.getCondition()))
     return pull(select.getTrueValue(), coords);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) // one condition may choose between whole tiles

@@ -4,6 +4,7 @@
 #include "tenon/compiler/target/cpu/LoopEmitter.h"
 
 #include <map>
+#include <set>
 
 namespace tenon::cpu {
 
@@ -43,6 +44,14 @@ private:
     mlir::Block *block;
     mlir::Operation *anchor = nullptr; ///< the inner loop, once there is one: values go before it
     std::map<std::pair<void *, std::vector<std::pair<void *, bool>>>, mlir::Value> memo;
+  };
+
+  /// Part of a view that is read or written.
+  struct Window {
+    mlir::Operation *op;
+    const ViewParts *view;
+    mlir::OperandRange offsets;
+    llvm::ArrayRef<int64_t> shape;
   };
 
   void emitScanLoops(tile::ScanOp op, llvm::ArrayRef<Buffer> results);
@@ -100,18 +109,16 @@ private:
 
   void findLiveRows(); // LiveRows.cpp
   // InsideSteps.cpp
-  mlir::Value findInside();
-  llvm::SmallVector<mlir::Value> eitherStep(Coords coords, mlir::Value place, mlir::TypeRange results,
-                                            llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value)> body);
+  void findInside();
+  /// How what a load reads comes to the nest: element by element, with its dimensions elsewhere, or in part.
+  enum class Place { same, moved, unknown };
+  void findPlaces(mlir::Value tile, Place place, llvm::DenseMap<mlir::Operation *, Place> &places,
+                  std::set<std::pair<void *, Place>> &seen) const;
+  int dimOf(const Window &window, size_t dim, Place place) const;
+  llvm::SmallVector<mlir::Value> eitherStep(Coords coords, mlir::TypeRange results,
+                                            llvm::function_ref<llvm::SmallVector<mlir::Value>(const Coords &)> body);
 
   // Access.cpp
-  /// Part of a view that is read or written.
-  struct Window {
-    mlir::Operation *op;
-    const ViewParts *view;
-    mlir::OperandRange offsets;
-    llvm::ArrayRef<int64_t> shape;
-  };
   llvm::SmallVector<Window> windows();
   mlir::Value both(mlir::Value x, mlir::Value y); ///< either may be null
   mlir::Value isInside(const Window &window, size_t dim);
@@ -196,7 +203,9 @@ private:
   mlir::ImplicitLocOpBuilder &b_;
   const NestGroup &group_;
   bool checked_ = false, streaming_ = false;
-  mlir::Value inside_;       ///< of a nest that is checked, how far its vectors need not be (InsideSteps.cpp)
+  /// Of a nest that is checked, whether steps may be inside (InsideSteps.cpp); null: they are not asked.
+  mlir::Value inside_;
+  llvm::SmallVector<mlir::Value> reach_; ///< then, of each dimension, how far they are; null: all along it
   size_t insideDepth_ = 0;   ///< of the branch for a step that is inside; 0: this is none
   bool isAgain_ = false;     ///< a row that was reduced by its halves in vain (HalfExtremes.cpp)
   llvm::DenseSet<mlir::Operation *> byHalves_; ///< the reductions that the loop being emitted takes in as they lie

@@ -225,7 +225,12 @@ private:
   bool isOfInstance(Value value) {
     if (auto argument = llvm::dyn_cast<BlockArgument>(value))
       return llvm::is_contained(instance_.getArguments().slice(idsArgument, scratchArgument - idsArgument), argument);
-    return llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) { return isOfInstance(operand); });
+    auto [known, isNew] = ofInstance_.insert({value, false});
+    if (!isNew)
+      return known->second;
+    bool isOf =
+        llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) { return isOfInstance(operand); });
+    return ofInstance_[value] = isOf;
   }
 
   /// A row of a view that the stage is the first to read.
@@ -354,6 +359,7 @@ private:
   MutableArrayRef<IRMapping> maps_;
   ArrayRef<IRMapping> nexts_;
   SmallVector<size_t> joined_; ///< stages
+  llvm::DenseMap<Value, bool> ofInstance_;
   bool bringsBegins_ = false;  ///< a loop that runs by itself does
   int64_t step_ = 1;
 };

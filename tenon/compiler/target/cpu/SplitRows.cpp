@@ -50,6 +50,9 @@ private:
 /// From the stores, of which there is one at least.
 bool RowTiles::findRows() {
   for (auto store : body_.getOps<tile::StoreOp>()) {
+    auto view = llvm::dyn_cast<BlockArgument>(store.getView());
+    if (!view || !kernel_.getArgAttr(view.getArgNumber(), tile::distinctAttr))
+      return false; // which of two rows comes last would be seen
     Value start = store.getOffsets().empty() ? Value() : store.getOffsets()[0];
     if (!start || (start_ && start != start_))
       return false;
@@ -118,7 +121,8 @@ bool RowTiles::isAlike(Operation &op) const {
     return iota.getDim() == 1 || llvm::all_of(iota->getUsers(), [&](Operation *user) { return isNumberOfRow(user); });
   if (auto constant = llvm::dyn_cast<arith::ConstantOp>(op))
     return llvm::isa<SplatElementsAttr>(constant.getValue());
-  return llvm::isa<tile::StoreOp, tile::BroadcastOp, tile::SplatOp, tile::RandomBitsOp>(op) || lower::isElementwise(&op);
+  return llvm::isa<tile::StoreOp, tile::BroadcastOp, tile::SplatOp, tile::RandomBitsOp>(op) ||
+         lower::isElementwise(&op);
 }
 
 bool RowTiles::concernsNoRow(Operation &op) const {
@@ -184,7 +188,8 @@ void RowTiles::takeApart() {
     for (Value result : op.getResults())
       if (hasRows(result))
         result.setType(one(tileType(result)));
-    if (auto broadcast = llvm::dyn_cast<tile::BroadcastOp>(op); broadcast && broadcast.getType() == broadcast.getValue().getType()) {
+    if (auto broadcast = llvm::dyn_cast<tile::BroadcastOp>(op);
+        broadcast && broadcast.getType() == broadcast.getValue().getType()) {
       broadcast.replaceAllUsesWith(broadcast.getValue());
       broadcast->erase();
     }

@@ -7,8 +7,8 @@
 
 namespace tenon::cpu {
 
-/// Makes an instance of each row of a tile, where the loops of several instances can be one (Stages.h): of a kernel that
-/// goes over long rows more than once and has each of them for itself. How many rows a tile has is then nobody's
+/// Makes an instance of each row of a tile, where the loops of several instances can be one (Stages.h): of a kernel
+/// that goes over long rows more than once and has each of them for itself. How many rows a tile has is then nobody's
 /// business.
 ///
 ///     %i = tile.grid cdiv(%rows, 4)               %i = tile.grid min(cdiv(%rows, 4) * 4, rows of what is stored)

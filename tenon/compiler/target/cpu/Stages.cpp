@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t mostBytes = 96 << 10; ///< that a step over several pages touches: twice the L1 of processors that do
 constexpr int64_t mostRows = 6;         ///< that a step along rows reads or writes through the cache
-constexpr int64_t mostBytesAlong = 40 << 10; ///< of such rows, most of L1, where what lies between has no reason to be joined
-constexpr int64_t leastExtent = 256;   ///< of a row that is gone along
+constexpr int64_t mostBytesAlong = 40 << 10; ///< of those, most of L1, where what lies between computes little
+constexpr int64_t leastExtent = 256;    ///< of a row that is gone along
 
 bool hasLoops(Operation &op) {
   return op.walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -27,8 +27,8 @@ bool hasBounds(scf::ForOp loop) {
          getConstantIntValue(loop.getUpperBound()) && getConstantIntValue(loop.getStep());
 }
 
-/// for counter { for start by parts { ... } }, which carry the same; or, where a row is taken from one end to the other,
-/// for counter { ... } along a long one.
+/// for counter { for start by parts { ... } }, which carry the same; or, where a row is taken from one end to the
+/// other, for counter { ... } along a long one.
 bool findParts(Stage &stage) {
   if (!hasBounds(stage.loop))
     return false;
@@ -238,7 +238,7 @@ bool chooseJoined(MutableArrayRef<Stage> stages) {
       ++rows;
     }
   }
-  bool paysToJoinAll = bytes < mostBytesAlong || stages.size() < 3 ||
+  bool paysToJoinAll = bytes <= mostBytesAlong || stages.size() < 3 ||
                    llvm::any_of(stages.drop_front().drop_back(), computesMuch);
   if (fitTogether(stages) && (overPages ? bytes <= mostBytes : rows <= mostRows && paysToJoinAll))
     return true;

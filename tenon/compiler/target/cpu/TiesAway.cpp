@@ -22,8 +22,8 @@ namespace {
 
 bool isFloat(Value value) { return llvm::isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 
-/// Whether every element is off by an error that relaxed operations may have. A sum, or a choice, with a number that is
-/// exact may be exact, as is a quotient by a power of two.
+/// Whether every element is off by an error that relaxed operations may have, or a number of bf16. A sum, or a choice,
+/// with another number that is exact may be exact, as is a quotient by a power of two.
 class Inexact {
 public:
   bool operator()(Value value) {
@@ -43,8 +43,11 @@ bool Inexact::decide(Value value) {
     return false;
   auto isInexact = [&](Value operand) { return (*this)(operand); };
   llvm::APFloat number(0.0);
-  auto isInexactOrConstant = [&](Value operand) {
-    return !isFloat(operand) || matchPattern(operand, m_ConstantFloat(&number)) || isInexact(operand);
+  auto isInexactOrShort = [&](Value operand) { // what is bf16 already is no tie
+    bool loses = true;
+    if (matchPattern(operand, m_ConstantFloat(&number)))
+      number.convert(llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &loses);
+    return !isFloat(operand) || !loses || isInexact(operand);
   };
   if (auto quotient = llvm::dyn_cast<arith::DivFOp>(op);
       quotient && matchPattern(quotient.getRhs(), m_ConstantFloat(&number)) && number.getExactLog2Abs() != INT_MIN)
@@ -54,7 +57,7 @@ bool Inexact::decide(Value value) {
   if (llvm::isa<arith::MulFOp, arith::DivFOp, arith::NegFOp, math::AbsFOp>(op) || isMovement(op))
     return llvm::any_of(op->getOperands(), isInexact);
   return llvm::isa<arith::AddFOp, arith::SubFOp, arith::SelectOp, arith::MaximumFOp, arith::MinimumFOp>(op) &&
-         llvm::all_of(op->getOperands(), isInexactOrConstant);
+         llvm::all_of(op->getOperands(), isInexactOrShort);
 }
 
 /// What a rounding's operand is computed from, as far back as it is f32 all the way.
@@ -157,10 +160,11 @@ void allowTiesAway(func::FuncOp kernel) {
       continue;
     cast->setAttr(tile::tiesAwayAttr, UnitAttr::get(cast.getContext()));
     for (tile::SplatOp splat : origins.splats()) {
-      Value scalar = splat.getValue(), &exchanged = shorter[scalar];
+      Value scalar = splat.getValue(), exchanged = shorter.lookup(scalar);
       if (!exchanged)
         exchanged = withShortNan(scalar);
       splat.getValueMutable().assign(exchanged);
+      shorter[scalar] = exchanged;
       shorter[exchanged] = exchanged;
     }
   }
