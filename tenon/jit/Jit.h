@@ -54,8 +54,8 @@ private:
 using Arguments = std::vector<Argument>;
 
 struct CompileOptions {
-  /// "native", or the level to use: "avx512", "avx512-dot" (without AMX), "avx2", "baseline" (x86-64); "amx-emulated" has the
-  /// code for AMX run anywhere.
+  /// "native", or the level to use: "avx512", "avx512-dot" (without AMX), "avx2", "baseline" (x86-64); "amx-emulated" has
+  /// the code for AMX run anywhere.
   std::string isa = "native";
   bool useDiskCache = true;
   std::string gpu = "sm_90a"; ///< the architecture of the simulator and of emit(); a device has its own
