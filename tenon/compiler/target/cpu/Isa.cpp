@@ -103,7 +103,8 @@ Isa selectIsa(const std::string &limit) {
   }
   std::string name = limit == "native" ? best : limit;
   if (name != "avx512" && name != "avx512-dot" && name != "avx2" && name != "baseline")
-    throw Error("unknown instruction set \"" + limit + "\": use native, avx512, avx512-dot, avx2, baseline or amx-emulated");
+    throw Error("unknown instruction set \"" + limit +
+                "\": use native, avx512, avx512-dot, avx2, baseline or amx-emulated");
   bool isAvx512 = name.starts_with("avx512");
   if ((isAvx512 && !avx512) || (name == "avx2" && !avx2))
     throw Error("this processor does not have " + name + ": use native");

@@ -46,9 +46,9 @@ bool keepsRows(LoopEmitter &e, Operation *op, llvm::DenseSet<Value> &seen) {
   auto reshape = llvm::dyn_cast_if_present<tile::ReshapeOp>(op);
   bool changesRank = reshape && isUnitReshape(reshape) &&
                      reshape.getType().getRank() != reshape.getValue().getType().getRank();
-  if (!changesRank && !llvm::isa_and_present<tile::LoadOp, tile::SplatOp, tile::IotaOp, tile::RandomBitsOp, tile::BroadcastOp,
-                             tile::StoreOp, tile::ReduceOp, arith::ConstantOp>(op) &&
-      !(op && isElementwise(op)))
+  bool keeps = llvm::isa_and_present<tile::LoadOp, tile::SplatOp, tile::IotaOp, tile::RandomBitsOp, tile::BroadcastOp,
+                                     tile::StoreOp, tile::ReduceOp, arith::ConstantOp>(op);
+  if (!keeps && !changesRank && !(op && isElementwise(op)))
     return false;
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     return !llvm::isa<RankedTensorType>(operand.getType()) || e.buffer(operand) || !seen.insert(operand).second ||

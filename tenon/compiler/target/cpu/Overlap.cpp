@@ -359,7 +359,7 @@ private:
   MutableArrayRef<IRMapping> maps_;
   ArrayRef<IRMapping> nexts_;
   SmallVector<size_t> joined_; ///< stages
-  llvm::DenseMap<Value, bool> ofInstance_;
+  llvm::DenseMap<Value, bool> ofInstance_; ///< as far as it was asked
   bool bringsBegins_ = false;  ///< a loop that runs by itself does
   int64_t step_ = 1;
 };
