@@ -44,7 +44,11 @@ constexpr float worthIt = 0.1f;       // of a run alone: what sharing has to gai
 // What sharing can have lost or gained, in runs alone, so that one that was held up neither decides alone nor for long.
 constexpr float leastDebt = 8, mostDebt = 64, mostCredit = 8;
 constexpr float believedOfMore = 1.0f / 16; // of what a run alone takes longer than those before
-constexpr int sharedUntilAlone = 1024; // then it is seen again how long a run alone takes
+// After so many shared runs it is seen again how long a run alone takes: soon at first, since that was perhaps seen where
+// the first runs after a pause had everything against them, and half as often with each that takes as long as believed;
+// of work that is worth anything a quarter as often.
+constexpr int leastUntilAlone = 16, mostUntilAlone = 1024;
+constexpr float asLong = 0.8f; // of the time that was believed
 
 using Clock = std::chrono::steady_clock;
 float secondsSince(Clock::time_point start) { return std::chrono::duration<float>(Clock::now() - start).count(); }
@@ -265,8 +269,10 @@ bool CpuPool::Pace::isShared(int64_t count) const {
   float alone = secondsEach_.load(std::memory_order_relaxed) * static_cast<float>(count);
   if (alone <= 0 || alone >= secondsBeyondDoubt)
     return true;
-  return alone >= secondsWorthWaking && sharedInARow_.load(std::memory_order_relaxed) < sharedUntilAlone &&
-         (alone >= secondsWorthAnything || debt_.load(std::memory_order_relaxed) <= 0);
+  bool isWorthAnything = alone >= secondsWorthAnything;
+  int until = std::min((isWorthAnything ? 4 : 1) * untilAlone_.load(std::memory_order_relaxed), mostUntilAlone);
+  return alone >= secondsWorthWaking && sharedInARow_.load(std::memory_order_relaxed) < until &&
+         (isWorthAnything || debt_.load(std::memory_order_relaxed) <= 0);
 }
 
 void CpuPool::Pace::ranAlone(int64_t count, float seconds) {
@@ -276,7 +282,11 @@ void CpuPool::Pace::ranAlone(int64_t count, float seconds) {
   float most = known > 0 ? std::max(2 * known, secondsWorthWaking) : seconds;
   float believed = seconds <= most && known > 0 && seconds > known ? known + believedOfMore * (seconds - known) : seconds;
   secondsEach_.store(std::min(believed, most) / items, std::memory_order_relaxed);
-  sharedInARow_.store(seconds > most ? sharedUntilAlone : 0, std::memory_order_relaxed);
+  int until = untilAlone_.load(std::memory_order_relaxed);
+  if (known > 0 && sharedInARow_.load(std::memory_order_relaxed) >= until)
+    untilAlone_.store(seconds >= asLong * known ? std::min(2 * until, mostUntilAlone) : leastUntilAlone,
+                      std::memory_order_relaxed);
+  sharedInARow_.store(seconds > most ? mostUntilAlone : 0, std::memory_order_relaxed);
   if (float debt = debt_.load(std::memory_order_relaxed); debt > 0)
     debt_.store(std::max(debt - paidBack, 0.0f), std::memory_order_relaxed);
 }
@@ -303,7 +313,7 @@ void CpuPool::Pace::ranShared(int64_t count, float seconds, float firstSecondsEa
     return;
   }
   secondsEach_.store(firstSecondsEach, std::memory_order_relaxed);
-  sharedInARow_.store(sharedUntilAlone, std::memory_order_relaxed);
+  sharedInARow_.store(mostUntilAlone, std::memory_order_relaxed);
 }
 
 void CpuPool::run(int64_t count, size_t scratchBytes, void *context, Body body, Pace *pace, size_t noteBytes) {

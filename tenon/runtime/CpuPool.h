@@ -45,6 +45,7 @@ public:
     std::atomic<float> debt_ = 0;        ///< what sharing lost, in runs alone; positive: the next is alone
     std::atomic<float> mostDebt_ = 8;    ///< doubles with each try that loses
     std::atomic<int> sharedInARow_ = 0;  ///< since a run alone
+    std::atomic<int> untilAlone_ = 16;   ///< so many of them: then one is alone
   };
 
   /// Calls `body` on contiguous pieces of [0, count) that together cover it once, and returns when all are done. Pieces

@@ -207,6 +207,8 @@ TEST(CpuMemory, QuotientsByOneDivisorAreExact) {
     auto bits = static_cast<uint32_t>(state >> 32);
     if (i % 1024 >= 256) // most vectors have nothing but ordinary numbers, signs among them
       bits = (bits & 0x807fffff) | (100 + bits % 50) << 23;
+    if (i % 1024 >= 768) // and some the smallest that are not divided, or the largest, and the next after those
+      bits = (bits & 0x807fffff) | (i % 128 < 64 ? 64 - i % 1024 / 960 : 190 + i % 1024 / 896) << 23;
     std::memcpy(from + i, &bits, 4);
   }
   from[3000] = -0.0f, from[5000] = std::numeric_limits<float>::infinity(), from[7000] = NAN;
@@ -215,7 +217,7 @@ TEST(CpuMemory, QuotientsByOneDivisorAreExact) {
   for (const char *isa : {"native", "avx2", "baseline"}) {
     LaunchOptions options;
     options.compile.isa = isa;
-    for (float d : {3.0f, -0.9f, 1.99999988f, 1e-30f, 1e30f, 0x1p-140f, 0.0f, INFINITY, NAN}) {
+    for (float d : {3.0f, -0.9f, 1.99999988f, 1e-30f, 1e30f, 0x1p-60f, 0x1.8p-60f, -0x1.fffffep59f, 0x1p-140f, 0.0f, INFINITY, NAN}) {
       launch(scaled, {x, y, static_cast<double>(d)}, options);
       for (int64_t i = 0; i < n; ++i)
         ASSERT_TRUE(same(to[i], from[i] / d)) << isa << ": " << from[i] << " / " << d << " is not " << to[i];

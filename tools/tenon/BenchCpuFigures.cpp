@@ -327,6 +327,7 @@ ScalingFigures findScaling(const ScalingCase &one, int threads, const CpuFigureO
       places.emplace_back(set[0].tensor().data(), set[1].tensor().data());
     }
     LaunchOptions launchOptions = launchOptionsOf(one.params, threads);
+    prepare(*one.kernel, rotation.next(), launchOptions);
     Bursts ours([&] { launch(*one.kernel, rotation.next(), launchOptions); }, options.burstSeconds);
     auto measure = [&](ScalingFigures::Copy &figure, HostCopy::Stores stores) {
       HostCopy copy(places, bytes, threads, {stores});

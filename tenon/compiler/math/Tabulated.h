@@ -7,14 +7,20 @@
 //     i = round(t^2 / step)                      t^2 + 1.5 2^23 step: the index is in the low bits of the sum
 //     c = ((k3[i] t + k2[i]) t + k1[i]) t + k0[i]
 //
-//     x F(x) = max(x, 0) - w                     as in Gelu.h; w = t c has cubics of its own
-//     s x F(x) = s max(x, 0) - s w               for one s and many x: s is in the coefficients of w
-//
 // c has ranges of t^2 and not of t, because what such functions share is how they fall: c is about e^(-t^2 / 2), and a
-// cubic is as good, relative to it, wherever t times the range's length is the same. w has ranges of t, all of one
-// length: it begins with 0, which is left to three coefficients of the first range, and that must be short. The
-// polynomials are in t itself and not in its distance from the middle, which would cost one operation; what their terms
-// lose by cancelling grows with t. Where c is below `vanishing` both are 0.
+// cubic is as good, relative to it, wherever t times the range's length is the same.
+//
+// Products have ranges of one length, of x where they are short enough so (two operations less), else of t:
+//
+//     i = round(x perUnit), x within the bound   negative for a negative x: the index is i modulo 32
+//     x F(x) = ((k3[i] x + k2[i]) x + k1[i]) x + k0[i]    the last x without the bound: beyond, F is 1 or 0
+//
+//     x F(x) = max(x, 0) - w                     as in Gelu.h; w = t c has cubics of its own
+//
+// For one s and many x, s is in the coefficients of s x F(x), or of s w. The product begins with 0, which is left to
+// three coefficients of the range that has it. The polynomials are in x or t itself and not in its distance from the
+// middle, which would cost one operation; what their terms lose by cancelling grows with t. Where c is below `vanishing`
+// it is 0.
 //
 // Where somebody sees the product as f32, w has polynomials of degree 4 in the distance from the middle of its range,
 // counted in ranges, which is one rounding of an exact product:
@@ -26,6 +32,7 @@
 // The arithmetic (Arithmetic.h) has these besides:
 //
 //   lookUp(table, Value<uint32_t>, const Value<float> *factor)  the entry that the low five bits name, times the factor
+//   bounded(x, float bound)               x, or the bound with its sign where |x| is larger; anything finite for a NaN
 //   boundedMagnitude(x, float bound)      the smaller of |x| and the bound; the bound for a NaN
 //   positivePart(x)                       x, but -0 where x is negative, and NaN for minus infinity
 //   isPositive(x)                         0 where x is negative, 1 where it is not; NaN for a NaN
@@ -50,6 +57,7 @@ enum class SeenAs { Bf16, F32 };
 
 struct RangeTable {
   static constexpr double tail = 0x1p-12, small = 0x1p-22;
+  static constexpr double smallOfBothSides = 0x1p-16;
 
   /// A smaller c is 0.
   static constexpr double vanishing(SeenAs seen) { return seen == SeenAs::Bf16 ? 0x1p-24 : 0x1p-25; }
@@ -61,10 +69,16 @@ struct RangeTable {
     return c >= tail ? 0x1p-12 * c : 0x1p-10 * std::max(c, small);
   }
 
-  std::vector<Table> coefficients; ///< by degree; the last entries are 0
-  float perUnit = 0;               ///< ranges of t; 0: they are ranges of t^2
-  float magic = 0;                 ///< what is added to t times that, or to t^2
+  /// The same for F, in ranges of x, which are twice as long: a program that adds 1 to erf(x) loses more in the tail.
+  static double allowedErrorOfBothSides(double f) {
+    return f >= tail ? 0x1.6p-11 * f : 0x1p-9 * std::max(f, smallOfBothSides);
+  }
+
+  std::vector<Table> coefficients; ///< by degree; the last entries are 0, or those in the middle
+  float perUnit = 0;               ///< ranges of t or x; 0: they are ranges of t^2
+  float magic = 0;                 ///< what is added to t or x times that, or to t^2
   float bound = 0;                 ///< t beyond has the last entry
+  bool bothSides = false;          ///< the ranges are of x, those of negative ones at the end
   bool fromMiddle = false;         ///< the polynomials are in t perUnit less the number of the range, else in t
 };
 
@@ -167,11 +181,47 @@ template <class F> std::optional<RangeTable> tabulate(F complement) {
   return table;
 }
 
-/// The same for w.
+namespace detail {
+
+/// A table of x F(x) for bf16 in ranges of x.
+template <class F> std::optional<RangeTable> tabulateBothSides(F complement, double end) {
+  constexpr size_t degree = 3;
+  constexpr int most = static_cast<int>(tableEntries) / 2 - 1; // the range beyond the end
+  RangeTable table;
+  table.bothSides = true;
+  table.coefficients.resize(degree + 1);
+  table.perUnit = static_cast<float>((most - 0.5) / end);
+  table.magic = Format<float>::roundMagic;
+  table.bound = static_cast<float>(most) / table.perUnit;
+  auto entryOf = [](int i) { return static_cast<size_t>(i) % tableEntries; };
+  std::function<double(double)> function = [&](double x) { return x < 0 ? complement(-x) : 1 - complement(x); };
+  std::function<double(double)> exact = [&](double x) { return x * function(x); }, allowed = [&](double x) {
+    return std::abs(x) * RangeTable::allowedErrorOfBothSides(function(x));
+  };
+  for (int i = 1 - most; i < most; ++i) {
+    double low = (i - 0.5) / table.perUnit, high = (i + 0.5) / table.perUnit;
+    Polynomial polynomial = i == 0 ? fit(degree - 1, low, high, function) : fit(degree, low, high, exact);
+    if (i == 0)
+      polynomial.insert(polynomial.begin(), -0.0f); // so that 0 keeps its sign
+    setEntry(table, entryOf(i), polynomial);
+    if (!isGood(table, entryOf(i), low, high, exact, allowed))
+      return std::nullopt;
+  }
+  table.coefficients[1][entryOf(most)] = 1;
+  table.coefficients[0][entryOf(-most)] = -0.0f;
+  return table;
+}
+
+} // namespace detail
+
+/// A table for x F(x): of both sides where that is good enough, else of w.
 template <class F> std::optional<RangeTable> tabulateProduct(F complement, SeenAs seen) {
   std::optional<double> end = detail::firstBelow(RangeTable::vanishing(seen), complement);
   if (!end)
     return std::nullopt;
+  if (seen == SeenAs::Bf16)
+    if (std::optional<RangeTable> table = detail::tabulateBothSides(complement, *end))
+      return table;
   const size_t degree = seen == SeenAs::Bf16 ? 3 : 4;
   RangeTable table;
   table.coefficients.resize(degree + 1);
@@ -233,6 +283,14 @@ template <class A> Value<A, float> tabulated(A &a, Value<A, float> x, const Rang
 template <class A>
 Value<A, float> tabulatedProduct(A &a, Value<A, float> x, const RangeTable &table,
                                  const Value<A, float> *factor = nullptr) {
+  if (table.bothSides) {
+    Value<A, float> at = a.bounded(x, table.bound);
+    auto index = a.toBits(a.fma(at, a.constant(table.perUnit), a.constant(table.magic)));
+    Value<A, float> sum = a.lookUp(table.coefficients.back(), index, factor);
+    for (size_t degree = table.coefficients.size() - 1; degree-- > 0;)
+      sum = a.fma(sum, degree == 0 ? x : at, a.lookUp(table.coefficients[degree], index, factor));
+    return sum;
+  }
   Value<A, float> less = detail::evaluate(a, a.boundedMagnitude(x, table.bound), table, factor);
   return factor ? a.fma(*factor, a.positivePart(x), a.neg(less)) : a.sub(a.positivePart(x), less);
 }

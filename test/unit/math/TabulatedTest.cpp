@@ -19,6 +19,7 @@ struct TableArithmetic : HostArithmetic {
   float lookUp(const Table &table, std::uint32_t index, const float *factor) {
     return table[index % tableEntries] * (factor ? *factor : 1);
   }
+  float bounded(float x, float bound) { return std::fabs(x) < bound ? x : std::copysign(bound, x); }
   float boundedMagnitude(float x, float bound) { return std::fabs(x) < bound ? std::fabs(x) : bound; }
   float positivePart(float x) { return x < 0 ? (std::isinf(x) ? std::nanf("") : -0.0f) : x; }
   float isPositive(float x) { return std::isnan(x) ? x : x < 0 ? 0.0f : 1.0f; }
@@ -40,51 +41,59 @@ const Case cases[] = {{"erf(x / sqrt(2))", complementOfErf(rootOfHalf)},
 const Case slow = {"tanh(x)", complementOfTanh(1, 0)};
 
 struct Errors {
-  double most = 0, tail = 0; ///< relative to the result: the function's, and the product's; where it is below 2^-12
+  double most = 0, tail = 0; ///< relative to the factor of x; where that is below 2^-12
   double small = 0;          ///< in absolute terms, where it is below 2^-22
   double vanished = 0;       ///< the same where the complement is 0
 
-  void measure(float x, const Case &one, const RangeTable &ofFunction, const RangeTable &ofProduct) {
-    TableArithmetic host;
+  void measure(float x, const Case &one, double factor) {
     double c = one.complement(std::fabs(x)), exact = x < 0 ? c : 1 - c;
-    double function = tabulated(host, x, ofFunction);
-    bool isSmall = std::abs(x * exact) < 0x1p-120; // a product that is rounded once more
-    double product = isSmall ? function : tabulatedProduct(host, x, ofProduct) / static_cast<double>(x);
-    double off = std::max(std::abs(function - exact), std::abs(product - exact));
-    if (std::isnan(function) || std::isnan(product))
-      off = 1e9;
-    double &worst = c < RangeTable::vanishing(SeenAs::Bf16)   ? vanished
-                    : exact < RangeTable::small ? small
-                    : exact < RangeTable::tail  ? tail
-                                                : most;
+    double off = std::isnan(factor) ? 1e9 : std::abs(factor - exact);
+    double &worst = c < RangeTable::vanishing(SeenAs::Bf16) ? vanished
+                    : exact < RangeTable::small             ? small
+                    : exact < RangeTable::tail              ? tail
+                                                            : most;
     worst = std::max(worst, exact < RangeTable::small || c < RangeTable::vanishing(SeenAs::Bf16) ? off : off / exact);
+  }
+
+  void print(const char *of, const char *name) const {
+    std::printf("%s of %s: 2^%.2f, 2^%.2f where it is below 2^-12; in absolute terms 2^%.2f where it is below 2^-22, "
+                "2^%.2f where it is 0\n",
+                of, name, std::log2(most), std::log2(tail), std::log2(small), std::log2(vanished));
   }
 };
 
 /// Every bf16 and, on the way, the floats between them; the f16 are among those.
 TEST(MathTabulated, AllOfBf16AndMore) {
+  TableArithmetic host;
   for (const Case &one : cases) {
     auto table = tabulate(one.complement), ofProduct = tabulateProduct(one.complement, SeenAs::Bf16);
-    ASSERT_TRUE(table && ofProduct) << one.name;
-    Errors errors;
+    ASSERT_TRUE(table && ofProduct && ofProduct->bothSides) << one.name;
+    Errors function, product;
+    auto measure = [&](float x) {
+      function.measure(x, one, tabulated(host, x, *table));
+      if (std::abs(x) > 0x1p-100) // a smaller product is rounded once more
+        product.measure(x, one, tabulatedProduct(host, x, *ofProduct) / static_cast<double>(x));
+    };
     for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += 0x2000)
       if (float x = std::bit_cast<float>(static_cast<std::uint32_t>(bits)); std::isfinite(x) && x != 0)
-        errors.measure(x, one, *table, *ofProduct);
+        measure(x);
     for (double x = -12; x < 12; x += 0x1p-14)
       if (x != 0)
-        errors.measure(static_cast<float>(x), one, *table, *ofProduct);
-    std::printf("%s: 2^%.2f, 2^%.2f where it is below 2^-12; in absolute terms 2^%.2f where it is below 2^-22, 2^%.2f "
-                "where it is 0\n",
-                one.name, std::log2(errors.most), std::log2(errors.tail), std::log2(errors.small),
-                std::log2(errors.vanished));
-    EXPECT_LE(errors.most, 0x1p-12) << one.name;
-    EXPECT_LE(errors.tail, 0x1.1p-10) << one.name;
-    EXPECT_LE(errors.small, 0x1.1p-32) << one.name;
-    EXPECT_LE(errors.vanished, 0x1p-24) << one.name;
+        measure(static_cast<float>(x));
+    function.print("the factor", one.name);
+    EXPECT_LE(function.most, 0x1p-12) << one.name;
+    EXPECT_LE(function.tail, 0x1.1p-10) << one.name;
+    EXPECT_LE(function.small, 0x1.1p-32) << one.name;
+    EXPECT_LE(function.vanished, 0x1p-24) << one.name;
+    product.print("that of the product", one.name);
+    EXPECT_LE(product.most, 0x1.2p-11) << one.name;
+    EXPECT_LE(product.tail, 0x1p-7) << one.name;
+    EXPECT_LE(product.small, 0x1.4p-30) << one.name;
+    EXPECT_LE(product.vanished, 0x1.01p-24) << one.name;
   }
 }
 
-/// As it is stored: never more than one unit of bf16 from the number that is nearest, among those that do not vanish.
+/// As it is stored: of numbers that do not vanish never more than one unit of bf16 from the nearest, or two in the tail.
 TEST(MathTabulated, RoundedToBf16) {
   auto round = [](double x) { // to eight bits
     int exponent = 0;
@@ -104,10 +113,11 @@ TEST(MathTabulated, RoundedToBf16) {
       double got = round(tabulatedProduct(host, x, *table)), nearest = round(exact);
       ++count;
       different += got != nearest;
-      EXPECT_LE(std::abs(got - nearest), std::abs(nearest) * 0x1p-7) << one.name << " of " << x;
+      EXPECT_LE(std::abs(got - nearest), std::abs(nearest) * (x < 0 && c < 0x1p-18 ? 0x1p-6 : 0x1p-7))
+          << one.name << " of " << x;
     }
     std::printf("%s: %d of %d are not the nearest\n", one.name, different, count);
-    EXPECT_LE(different, count / 100);
+    EXPECT_LE(different, count / 500);
   }
 }
 
@@ -156,7 +166,7 @@ TEST(MathTabulated, ProductTimesFactor) {
         if (x != 0 && c >= RangeTable::tail)
           most = std::max(most, std::abs(product(static_cast<float>(x)) - exact) / std::abs(exact));
       }
-      EXPECT_LE(most, 0x1p-12) << one.name << " times " << factor;
+      EXPECT_LE(most, 0x1.3p-11) << one.name << " times " << factor;
       EXPECT_EQ(product(infinity), factor * infinity);
       EXPECT_TRUE(std::isnan(product(-infinity)));
       EXPECT_TRUE(std::isnan(product(std::nanf(""))));
@@ -193,6 +203,7 @@ TEST(MathTabulated, IsRefused) {
     EXPECT_FALSE(tabulateProduct([](double) { return 0.5; }, seen));
   }
   EXPECT_FALSE(tabulateProduct(slow.complement, SeenAs::F32)); // ranges twice as long as GELU's
+  EXPECT_FALSE(tabulateProduct(slow.complement, SeenAs::Bf16)->bothSides);
 }
 
 TEST(MathTabulated, SpecialValues) {

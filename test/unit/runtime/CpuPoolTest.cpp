@@ -479,6 +479,26 @@ TEST(CpuPoolPace, RunsThatAreHeldUpDoNotMakeSharingLookGood) {
     }
 }
 
+// After a pause everything is cold, and the first two runs alone take three times as long as the others. Beside those
+// sharing looked good, and the next thousand runs were shared: a third of all.
+TEST(CpuPoolPace, FirstRunsAfterAPauseDoNotMakeSharingLookGood) {
+  for (float alone : {9e-6f, 10.5e-6f, 15e-6f})
+    for (float losing : {1.5f, 2.4f}) {
+      CpuPool::Pace pace;
+      sharedRuns(pace, 1000, alone, losing * alone);
+      int shared = 0, runs = 0;
+      for (int pause = 0; pause < 20; ++pause)
+        for (int i = 0, first = 0; i < 3000; ++i, ++runs)
+          if (pace.isShared(25)) {
+            pace.ranShared(25, losing * alone, alone / 25);
+            ++shared;
+          } else {
+            pace.ranAlone(25, first++ < 2 ? 2.8f * alone : alone);
+          }
+      EXPECT_LE(shared, runs / 10) << alone << " " << losing;
+    }
+}
+
 TEST(CpuPoolPace, SharingThatGainsIsKept) {
   CpuPool::Pace pace;
   EXPECT_GE(sharedRuns(pace, 1000, 20e-6f, 14e-6f), 990);
@@ -491,8 +511,8 @@ TEST(CpuPoolPace, WorkOfManyMicrosecondsIsShared) {
   for (float alone : {40e-6f, 100e-6f, 250e-6f})
     for (float firstTakes : {1.0f, 1.8f, 9.0f}) {
       CpuPool::Pace pace;
-      EXPECT_GE(sharedRuns(pace, 1000, alone, alone / 8, firstTakes), 998) << alone << " " << firstTakes;
-      EXPECT_GE(sharedRuns(pace, 1000, alone, 2 * alone, firstTakes), 998) << alone << " " << firstTakes;
+      EXPECT_GE(sharedRuns(pace, 1000, alone, alone / 8, firstTakes), 994) << alone << " " << firstTakes;
+      EXPECT_GE(sharedRuns(pace, 1000, alone, 2 * alone, firstTakes), 994) << alone << " " << firstTakes;
     }
 }
 

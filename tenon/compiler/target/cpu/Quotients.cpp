@@ -10,25 +10,53 @@
 //     r = 1 / d           q = a r           q + (a - q d) r
 //
 // That is the quotient, correctly rounded (Markstein), as long as nothing overflows or loses digits. So a vector with a
-// number outside of [2^-60, 2^60], 0 among them, is divided.
+// number outside of [2^-63, 2^65), 0 among them, is divided, and so are all by a divisor outside of [2^-60, 2^60).
 #include "tenon/compiler/target/cpu/Nest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace tenon::cpu {
 namespace {
 
-/// Numbers of f32 whose magnitude is in [2^-60, 2^60); a vector or one.
-Value isModerate(ImplicitLocOpBuilder &b, Value value) {
-  constexpr int64_t exponentBit = 1 << 23, lowest = (127 - 60) * exponentBit, count = 120 * exponentBit;
-  Type bits = typeLike(value, b.getI32Type());
-  Value magnitude = b.create<arith::AndIOp>(b.create<arith::BitcastOp>(bits, value), constantBits(b, bits, 0x7fffffff));
-  Value above = b.create<arith::SubIOp>(magnitude, constantBits(b, bits, lowest));
-  return b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, above, constantBits(b, bits, count));
+constexpr int64_t exponentBit = 1 << 23;
+
+/// Whether the magnitude of a number of f32 is in [2^-60, 2^60).
+Value isModerate(ImplicitLocOpBuilder &b, Value number) {
+  constexpr int64_t lowest = (127 - 60) * exponentBit, count = 120 * exponentBit;
+  Type i32 = b.getI32Type();
+  Value magnitude = b.create<arith::AndIOp>(b.create<arith::BitcastOp>(i32, number), constantBits(b, i32, 0x7fffffff));
+  Value above = b.create<arith::SubIOp>(magnitude, constantBits(b, i32, lowest));
+  return b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, above, constantBits(b, i32, count));
+}
+
+/// Whether all magnitudes of a vector are in [2^-63, 2^65): the exponents, 64 to 191, have their upper bit when 64 more,
+/// and no others have. Registers are brought together before they are tested.
+Value areModerate(ImplicitLocOpBuilder &b, Value numbers, int64_t registerLanes) {
+  Type bits = typeLike(numbers, b.getI32Type());
+  Value moved =
+      b.create<arith::AddIOp>(b.create<arith::BitcastOp>(bits, numbers), constantBits(b, bits, 64 * exponentBit));
+  auto lanes = static_cast<int32_t>(lanesOf(numbers));
+  for (; lanes % 2 == 0 && lanes > registerLanes; lanes /= 2) {
+    SmallVector<int32_t> places(lanes);
+    std::iota(places.begin(), places.end(), 0);
+    auto half = [&](ArrayRef<int32_t> of) { return b.create<LLVM::ShuffleVectorOp>(moved, moved, of); };
+    ArrayRef<int32_t> all = places;
+    moved = b.create<arith::AndIOp>(half(all.take_front(lanes / 2)), half(all.drop_front(lanes / 2)));
+  }
+  constexpr int64_t upper = 128 * exponentBit;
+  bits = moved.getType();
+  Value each = b.create<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                                       b.create<arith::AndIOp>(moved, constantBits(b, bits, upper)),
+                                       constantBits(b, bits, 0));
+  Type word = b.getIntegerType(lanes);
+  return b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, b.create<LLVM::BitcastOp>(word, each),
+                                 b.create<arith::ConstantOp>(b.getIntegerAttr(word, -1)));
 }
 
 /// A division by it is exact, or LLVM makes it a product.
@@ -79,10 +107,7 @@ Value Nest::exactByReciprocal(Value dividend, Value divisor) {
   unsigned lanes = lanesOf(dividend);
   Value one = constantLike(b_, b_.getF32Type(), 1), once = b_.create<arith::DivFOp>(one, divisor);
   Value divisors = splatTo(b_, divisor, lanes), reciprocals = splatTo(b_, once, lanes);
-  Type word = b_.getIntegerType(lanes);
-  Value each = b_.create<LLVM::BitcastOp>(word, isModerate(b_, dividend));
-  Value all = b_.create<arith::CmpIOp>(arith::CmpIPredicate::eq, each,
-                                       b_.create<arith::ConstantOp>(b_.getIntegerAttr(word, -1)));
+  Value all = areModerate(b_, dividend, e_.isa().vectorBytes / 4);
   Value may = b_.create<arith::AndIOp>(all, isModerate(b_, divisor));
   auto branch = b_.create<scf::IfOp>(TypeRange{dividend.getType()}, may, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b_);

@@ -42,12 +42,8 @@ public:
                 {half(entries.take_front(lanesOfRegister)), index.value, half(entries.drop_front(lanesOfRegister))});
   }
 
-  Floats boundedMagnitude(Floats x, float bound) {
-    constexpr int smallerMagnitude = 0b0010, withoutSign = 0b1000;
-    return call("llvm.x86.avx512.mask.range.ps.512",
-                {x.value, constant(bound).value, number(smallerMagnitude | withoutSign), x.value, allLanes(),
-                 number(currentRounding)});
-  }
+  Floats bounded(Floats x, float bound) { return smallerMagnitude(x, bound, 0b0000); }
+  Floats boundedMagnitude(Floats x, float bound) { return smallerMagnitude(x, bound, 0b1000); }
 
   Floats positivePart(Floats x) { return byClass(x, {.negative = negativeZero, .minusInfinity = nan}); }
   Floats isPositive(Floats x) {
@@ -56,6 +52,13 @@ public:
 
 private:
   static constexpr int currentRounding = 4;
+
+  /// `sign`: how the result gets it, by the encoding of vrangeps.
+  Floats smallerMagnitude(Floats x, float bound, int sign) {
+    constexpr int smaller = 0b0010;
+    return call("llvm.x86.avx512.mask.range.ps.512",
+                {x.value, constant(bound).value, number(smaller | sign), x.value, allLanes(), number(currentRounding)});
+  }
 
   /// What vfixupimmps puts in the place of a number.
   enum Answer : std::uint32_t { same = 0, quiet = 2, nan = 3, negativeZero = 7, zero = 8, one = 10 };
