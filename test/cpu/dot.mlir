@@ -168,6 +168,34 @@ func.func @thin(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
 
 // -----
 
+// Two rows, and rows of B that run along K: multiplied lane by lane, four of them at once, and added up across the lanes
+// behind the loop. Nothing is transposed.
+// CHECK-LABEL: func.func private @instance
+// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c4
+// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c32 iter_args
+// CHECK-COUNT-8: math.fma {{.*}} : vector<32xf32>
+// CHECK: scf.yield
+// CHECK-NOT: math.fma
+// CHECK: vector.shuffle
+// CHECK: arith.addf {{.*}} : vector<16xf32>
+// CHECK: arith.addf {{.*}} : vector<1xf32>
+// AVX2-LABEL: func.func private @instance
+// PAIRS-LABEL: func.func private @instance
+func.func @thin_along_depth(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                            %y: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                            %z: !tile.view<2, f32> {tile.unit_stride = 1 : i64}) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : tensor<2x128xf32>
+  %a = tile.load %x[%c0, %c0] : !tile.view<2, f32> -> tensor<2x64xf32>
+  %w = tile.load %y[%c0, %c0] : !tile.view<2, f32> -> tensor<128x64xf32>
+  %b = tile.transpose %w [1, 0] : tensor<128x64xf32> -> tensor<64x128xf32>
+  %c = tile.dot %a, %b, %zero : tensor<2x64xf32>, tensor<64x128xf32>, tensor<2x128xf32>
+  tile.store %c, %z[%c0, %c0] : tensor<2x128xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
 // What the next iteration reads is brought to L2 during the loop over K, a line in each iteration of it: rows of a product's
 // operands, ...
 // CHECK-LABEL: func.func private @instance

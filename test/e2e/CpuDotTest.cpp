@@ -153,6 +153,19 @@ TEST(CpuDot, EveryDepth) {
       }
 }
 
+// The weights of a linear layer: rows along K, of which some are multiplied at once, lane by lane.
+TEST(CpuDot, FewRowsAndRowsAlongK) {
+  for (const std::string &level : levels())
+    for (auto [left, right] : {std::pair(f32, f32), {bf16, bf16}, {i8, u8}, {f64, f64}})
+      for (int64_t m = 1; m <= 4; ++m)
+        for (auto [n, k] : {std::pair<int64_t, int64_t>{1, 1}, {5, 33}, {16, 64}, {37, 70}, {50, 15}}) {
+          Tensor a = wholeNumbers(left, {m, k}, 1), b = wholeNumbers(right, {k, n}, 2);
+          expectProduct(a, b, {m, 16, 32}, turnedInTheKernel, level); // at the edges, and inside
+          if (level == "native")
+            expectProduct(a, columnMajor.of(b), {4, n, k}, asTheyAre, level);
+        }
+}
+
 TEST(CpuDot, EveryTypeAndLayout) {
   std::pair<DType, DType> types[] = {{f64, f64}, {f32, f32}, {f16, f16}, {bf16, bf16}, {f8e4m3, f8e5m2},
                                      {i8, i8},   {u8, u8},   {i8, u8},   {u8, i8}};

@@ -163,9 +163,10 @@ Value Nest::loadBuffer(const Buffer &buffer, const Coords &coords) {
   unsigned align = byteSize(element);
   if (!lanes)
     raw = b_.create<LLVM::LoadOp>(element, pointer, align);
-  else if (stride == 1)
+  else if (stride == 1) {
     raw = b_.create<LLVM::LoadOp>(VectorType::get({lanes}, element), pointer, align);
-  else if (loadsColumns(element, stride))
+    e_.prefetch().readsScratch();
+  } else if (loadsColumns(element, stride))
     raw = loadColumn(pointer, element, stride);
   else
     raw = b_.create<LLVM::masked_gather>(VectorType::get({lanes}, element),

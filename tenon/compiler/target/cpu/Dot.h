@@ -175,6 +175,11 @@ private:
   void bringAhead(mlir::Value block, mlir::Value panel, mlir::Value step);
   // DotThin.cpp
   void emitThin(const Buffer &c);
+  void emitThinAlongDepth(const Buffer &a, const RawRows &rows, const Buffer &c);
+  void bringIn(mlir::Value place, int64_t bytes);
+  mlir::Value sum(mlir::Value x, mlir::Value y);
+  mlir::Value addProduct(mlir::Value x, mlir::Value y, mlir::Value to);
+  mlir::Value acrossLanes(mlir::Value vector);
 
   //--- Small things ---
   void forRange(mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<void(mlir::Value)> body);

@@ -30,6 +30,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace tenon::cpu {
@@ -68,6 +70,7 @@ namespace {
 constexpr int64_t leastBytes = 1 << 10, mostBytes = 256 << 10; ///< of a window
 constexpr int64_t pageBytes = 4096, linesOfPage = 8;           ///< what is brought in of a page where not all is
 constexpr int64_t mostWrittenBytes = 16 << 10; ///< of a tile that the loop before asks for: a third of L1
+constexpr int64_t alongBytes = 8 << 10; ///< how far along a row a loop past the cache brings it in
 constexpr int64_t partsOfRow = 8;              ///< one of which the first loop brings in where a later one stores
 
 /// The dimension in which the next window lies, if its offset has at least that pace; -1: none.
@@ -114,18 +117,32 @@ Ahead aheadOf(const Prefetch::Window &window, int moving, int vectorDim, bool al
 }
 
 /// So many `bytes`, from `first` on, of the row of the next window in which a loop's body is. `onlyHeads`: in an
-/// iteration one of the first lines of the page that its own are in. `isWrite`: with the intent to write them.
+/// iteration one of the first lines of the page that its own are in. `isWrite`: with the intent to write them. `along`,
+/// if not 0: so much further along the row instead, and behind its end along the next, to L1.
 struct Share {
   int64_t first, bytes;
   bool onlyHeads;
   Ahead ahead;
   bool isWrite = false;
+  int64_t along = 0;
 };
 
 void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<Value> coords, int vectorDim,
               int64_t extent, int64_t step, const Share &share) {
   auto constant = [&](int64_t value) -> Value { return b.create<arith::ConstantIndexOp>(value); };
   auto add = [&](Value x, Value y) -> Value { return x ? b.create<arith::AddIOp>(x, y).getResult() : y; };
+  // From where the iteration is to where the next one begins; what is no whole line belongs to both.
+  Value position = b.create<arith::MulIOp>(coords[vectorDim],
+                                           constant(share.bytes % extent == 0 ? share.bytes / extent : share.bytes));
+  if (share.bytes % extent != 0)
+    position = b.create<arith::DivUIOp>(position, constant(extent));
+  Value extents = constant(share.ahead.extents);
+  if (share.along) {
+    Value further = b.create<arith::AddIOp>(position, constant(share.along)), end = constant(share.bytes);
+    Value isNext = b.create<arith::CmpIOp>(arith::CmpIPredicate::uge, further, end);
+    position = b.create<arith::SelectOp>(isNext, b.create<arith::SubIOp>(further, end), further);
+    extents = b.create<arith::SelectOp>(isNext, extents, constant(0));
+  }
   Value offset;
   for (auto [d, begin] : llvm::enumerate(window.offsets)) {
     Value at = begin;
@@ -133,15 +150,10 @@ void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<
     if (dim != vectorDim)
       at = add(at, coords[d]);
     if (dim == share.ahead.dim)
-      at = add(at, constant(share.ahead.extents));
+      at = add(at, extents);
     offset = add(offset, dim == window.unitStride ? at : b.create<arith::MulIOp>(at, window.strides[d]).getResult());
   }
   Value bytes = b.create<arith::MulIOp>(offset, constant(window.elementBytes));
-  // From where the iteration is to where the next one begins; what is no whole line belongs to both.
-  Value position = b.create<arith::MulIOp>(coords[vectorDim],
-                                           constant(share.bytes % extent == 0 ? share.bytes / extent : share.bytes));
-  if (share.bytes % extent != 0)
-    position = b.create<arith::DivUIOp>(position, constant(extent));
   int64_t lines = (share.bytes * step + extent * lineBytes - 1) / (extent * lineBytes);
   if (share.onlyHeads) {
     constexpr int64_t linesPerHead = pageBytes / lineBytes / linesOfPage; // in whose place there is one
@@ -159,7 +171,7 @@ void prefetch(ImplicitLocOpBuilder &b, const Prefetch::Window &window, ArrayRef<
     if (line)
       at = b.create<LLVM::GEPOp>(pointer, b.getI8Type(), at,
                                  ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(line * lineBytes)});
-    b.create<LLVM::Prefetch>(at, /*rw=*/share.isWrite, /*hint=*/2, /*cache=*/1); // to L2, data
+    b.create<LLVM::Prefetch>(at, /*rw=*/share.isWrite, /*hint=*/share.along ? 3 : 2, /*cache=*/1); // L1 or L2, data
   }
 }
 
@@ -194,6 +206,19 @@ bool Prefetch::isShared(llvm::ArrayRef<Nest> nests) {
     }
   }
   return areRead;
+}
+
+/// Whether the nest reads something beside windows that move as this one does: from scratch, or the same for every row.
+bool Prefetch::readsBesides(const Nest &nest, const Window &window) {
+  auto pacesOf = [](const Window &one) {
+    std::set<unsigned> paces = {0};
+    for (Value offset : one.op().getOffsets())
+      paces.insert(paceOf(offset));
+    return paces;
+  };
+  return nest.readsScratch || llvm::any_of(nest.windows, [&](const Window &other) {
+    return pacesOf(other) != pacesOf(window);
+  });
 }
 
 bool Prefetch::storesSomething(const Nest *nest) {
@@ -321,12 +346,17 @@ void Prefetch::emit(ImplicitLocOpBuilder &b, bool always, bool streaming) const 
         auto bringIn = [&](const Nest &sharer, int64_t first, int64_t count) {
           Ahead ahead = llvm::is_contained(earlier, &sharer) ? Ahead{-1, 0} : toNext;
           for (const Loop &loop : sharer.loops) {
-            if (isAlone && loop.streaming && !streaming)
-              continue;
+            Share share{first * lineBytes, count * lineBytes, onlyHeads, ahead};
+            if (isAlone && loop.streaming && !streaming) {
+              bool isLong = rowBytes >= pageBytes && rowBytes % lineBytes == 0, isNarrow = window.elementBytes <= 2;
+              if (isLong ? !readsBesides(nest, window) && !(isNarrow && nest.windows.size() == 1) : !isNarrow)
+                continue;
+              if (isLong)
+                share = {0, rowBytes, false, {moving, type.getDimSize(moving)}, false, std::min(alongBytes, rowBytes)};
+            }
             setInsertionPoint(b, loop, nest.vectorDim);
             b.setLoc(window.load->getLoc());
-            prefetch(b, window, loop.coords, nest.vectorDim, extent, sharer.step,
-                     {first * lineBytes, count * lineBytes, onlyHeads, ahead});
+            prefetch(b, window, loop.coords, nest.vectorDim, extent, sharer.step, share);
           }
         };
         int64_t linesOfLater = lines - linesOfFirst;

@@ -37,6 +37,11 @@ public:
   /// A nest begins in `block`.
   void beginNest(mlir::Block *block, llvm::ArrayRef<int64_t> shape, int vectorDim, int64_t step);
   void reads(Window window) { nests_[current_].back().windows.push_back(std::move(window)); }
+  /// Vectors that lie in scratch.
+  void readsScratch() {
+    if (current_)
+      nests_[current_].back().readsScratch = true;
+  }
   /// A window that it only writes, a whole vector at a time.
   void writes(Window window) { nests_[current_].back().written.push_back(std::move(window)); }
   /// One of its innermost loops, and where along each dimension its body is. `streaming`: it stores past the cache.
@@ -57,10 +62,12 @@ private:
     int64_t step = 0; ///< elements of one iteration
     llvm::SmallVector<Window> windows, written;
     llvm::SmallVector<Loop> loops;
+    bool readsScratch = false;
   };
 
   static bool isShared(llvm::ArrayRef<Nest> nests);
   static bool storesSomething(const Nest *nest);
+  static bool readsBesides(const Nest &nest, const Window &window);
   static bool isKnownIn(const Window &window, const Nest &nest);
   static void setInsertionPoint(mlir::ImplicitLocOpBuilder &b, const Loop &loop, int vectorDim);
   static bool mayBringInFor(llvm::ArrayRef<Nest> nests, size_t number, const Window &written);
