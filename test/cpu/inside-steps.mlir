@@ -7,11 +7,12 @@
 // CHECK-LABEL: func.func private @instance
 // CHECK: } else {
 // CHECK: %[[REACH:.*]] = arith.minsi
-// CHECK: %[[INSIDE:.*]] = arith.andi
+// CHECK: %[[FIRST:.*]] = arith.maxsi
 // CHECK: scf.for %[[J:.*]] = %c0 to %c256 step %c32
 // CHECK: %[[END:.*]] = arith.addi %[[J]], %c32
 // CHECK: %[[ENDS:.*]] = arith.cmpi sle, %[[END]], %[[REACH]]
-// CHECK: %[[HOLDS:.*]] = arith.andi %[[INSIDE]], %[[ENDS]]
+// CHECK: %[[BEGINS:.*]] = arith.cmpi sge, %[[J]], %[[FIRST]]
+// CHECK: %[[HOLDS:.*]] = arith.andi %[[ENDS]], %[[BEGINS]]
 // CHECK: scf.if %[[HOLDS]] {
 // CHECK-NOT: masked
 // CHECK: llvm.store
@@ -91,5 +92,31 @@ func.func @square(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %z: !tile
   %t = tile.transpose %b [1, 0] : tensor<64x64xf32> -> tensor<64x64xf32>
   %s = arith.addf %a, %t : tensor<64x64xf32>
   tile.store %s, %y[%i, %i] : tensor<64x64xf32>, !tile.view<2, f32>
+  return
+}
+
+// -----
+
+// A window that looks back begins before its view: its first steps are outside, and all others may be inside.
+// CHECK-LABEL: func.func private @instance
+// CHECK: } else {
+// CHECK: scf.for %[[J:.*]] = %c0 to %c1024 step %c32
+// CHECK: arith.cmpi sge, %[[J]], %{{.*}} : index
+// CHECK: scf.if %{{.*}} {
+// CHECK: llvm.load
+// CHECK: } else {
+// CHECK: masked
+func.func @looks_back(%x: !tile.view<1, f32> {tile.unit_stride = 0 : i64},
+                      %y: !tile.view<1, f32> {tile.unit_stride = 0 : i64}) attributes {tile.no_overlap} {
+  %wide = arith.constant 1024 : index
+  %back = arith.constant 3 : index
+  %size = tile.size %x, 0 : !tile.view<1, f32>
+  %i = tile.grid %size
+  %first = arith.muli %i, %wide : index
+  %before = arith.subi %first, %back : index
+  %a = tile.load %x[%before] : !tile.view<1, f32> -> tensor<1024xf32>
+  %b = tile.load %x[%first] : !tile.view<1, f32> -> tensor<1024xf32>
+  %c = arith.addf %a, %b : tensor<1024xf32>
+  tile.store %c, %y[%first] : tensor<1024xf32>, !tile.view<1, f32>
   return
 }

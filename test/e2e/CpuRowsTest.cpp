@@ -55,6 +55,17 @@ const Kernel above("above(x, y, rows, cols)", [](View x, View y, Param rows, Par
   y.store({i * rows, 0}, t / (sum(t, 1) + 100) + u);
 });
 
+/// Windows, and results, that begin before their views: a causal convolution along rows, what is above, what is shifted.
+const Kernel shifted("shifted(x, y, down, right, rows, cols)", [](View x, View y, Index down, Index right, Param rows,
+                                                                  Param cols) {
+  auto [i, j] = grid(cdiv(y.size(0), rows) + 1, cdiv(y.size(1), cols) + 1);
+  Tile t = x.load({i * rows, j * cols}, {rows, cols}, 7);
+  for (int64_t back = 1; back < 4; ++back)
+    t = t + x.load({i * rows, j * cols - back}, {rows, cols}) * static_cast<double>(back);
+  t = t + x.load({i * rows - 1, j * cols}, {rows, cols}, -1);
+  y.store({i * rows + down, j * cols + right}, t);
+});
+
 /// A view that ends elsewhere than the others, and begins before the tile does.
 const Kernel window("window(x, y, cols)", [](View x, View y, Param cols) {
   Index i = grid(x.size(0));
@@ -244,6 +255,22 @@ TEST_P(CpuRows, WindowsThatBeginElsewhere) {
     expectClose(y.inner, want, 0, std::to_string(cols));
     y.expectFrame(std::to_string(cols));
   }
+}
+
+TEST_P(CpuRows, WindowsThatBeginBeforeTheirViews) {
+  for (auto [rows, cols] : {std::array<int64_t, 2>{9, 300}, {17, 1000}, {3, 2048}})
+    for (auto [down, right] : {std::array<int64_t, 2>{0, 0}, {-1, -7}, {-3, -64}, {2, 33}}) {
+      Tensor x = Tensor::empty(f32, {rows, cols}), want = Tensor::zeros(f32, {rows, cols});
+      x.fillRandom(15, -1, 1);
+      Params params = {{"rows", 4}, {"cols", 256}};
+      launch(shifted, {x, want, down, right}, with(params, "", Target::interpreter));
+      Framed y(f32, rows, cols, 16);
+      y.inner.copyFrom(Tensor::zeros(f32, {rows, cols}));
+      launch(shifted, {x, y.inner, down, right}, with(params, GetParam()));
+      std::string what = std::to_string(cols) + ", " + std::to_string(right);
+      expectClose(y.inner, want, 0, what);
+      y.expectFrame(what);
+    }
 }
 
 TEST_P(CpuRows, TransposedTilesThatHangOver) {

@@ -4,11 +4,13 @@
 // is not inside as a whole, each step asks whether it is:
 //
 //     scf.for %i = 0 to 8 { scf.for %j = 0 to 1024 step 32 {
-//       scf.if %inside & %i < %rows & %j + 32 <= %columns { vectors, plain loads and stores } else { the same, masked }
+//       scf.if %inside & %i < %rows & %first <= %j & %j + 32 <= %columns { vectors, plain loads and stores }
+//       else { the same, masked }
 //
-// %rows and %columns are how far all windows reach along a dimension of the nest, and %inside is whether they begin
-// inside of their views, and are inside wherever it is not known which dimension it is. The order of what is added up
-// is that of the nest that is inside. Where results go past the cache, those of such steps do (Streaming.cpp).
+// %rows and %columns are how far all windows reach along a dimension of the nest, %first is where the last of them to
+// begin does (one that looks back, as a causal convolution's, begins before its view), and %inside is whether they are
+// inside wherever it is not known which dimension it is. The order of what is added up is that of the nest that is
+// inside. Where results go past the cache, those of such steps do (Streaming.cpp).
 #include "tenon/compiler/target/cpu/Nest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -63,6 +65,7 @@ void Nest::findInside() {
       for (Value operand : root.op->getOperands())
         findPlaces(operand, Place::same, places, seen);
   reach_.assign(group_.shape.size(), Value());
+  first_ = reach_;
   Value inside;
   for (const Window &window : windows()) {
     b_.setLoc(window.op->getLoc());
@@ -73,12 +76,13 @@ void Nest::findInside() {
         continue;
       }
       Value start = e_.scalar(window.offsets[d]), left = b_.create<arith::SubIOp>(window.view->sizes[d], start);
+      Value begin = b_.create<arith::SubIOp>(e_.index(0), start);
       reach_[dim] = reach_[dim] ? b_.create<arith::MinSIOp>(reach_[dim], left).getResult() : left;
-      inside = both(inside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, start, e_.index(0)));
+      first_[dim] = first_[dim] ? b_.create<arith::MaxSIOp>(first_[dim], begin).getResult() : begin;
     }
   }
   if (llvm::any_of(reach_, [](Value reach) { return reach != nullptr; }))
-    inside_ = inside;
+    inside_ = inside ? inside : b_.create<arith::ConstantIntOp>(1, /*width=*/1).getResult();
 }
 
 /// The body of a step, for one that is inside and for one that need not be.
@@ -89,10 +93,11 @@ SmallVector<Value> Nest::eitherStep(Coords coords, TypeRange results,
   setInsertion(levels_.size() - 1);
   noteLoop(coords);
   Value isInside = inside_;
-  for (auto [coord, reach] : llvm::zip(coords, reach_))
+  for (auto [coord, first, reach] : llvm::zip(coords, first_, reach_))
     if (reach) {
       Value end = b_.create<arith::AddIOp>(coord.base, e_.index(coord.lanes ? lanes_ : 1));
       isInside = both(isInside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sle, end, reach));
+      isInside = both(isInside, b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, coord.base, first));
     }
   auto branch = results.empty() ? b_.create<scf::IfOp>(isInside, /*withElseRegion=*/true)
                                 : b_.create<scf::IfOp>(results, isInside, /*withElseRegion=*/true);

@@ -205,7 +205,7 @@ private:
   bool checked_ = false, streaming_ = false;
   /// Of a nest that is checked, whether steps may be inside (InsideSteps.cpp); null: they are not asked.
   mlir::Value inside_;
-  llvm::SmallVector<mlir::Value> reach_; ///< then, of each dimension, how far they are; null: all along it
+  llvm::SmallVector<mlir::Value> first_, reach_; ///< then, of each dimension, from where and how far; null: all along it
   size_t insideDepth_ = 0; ///< of the branch for a step that is inside; 0: this is none
   bool isAgain_ = false;     ///< a row that was reduced by its halves in vain (HalfExtremes.cpp)
   llvm::DenseSet<mlir::Operation *> byHalves_; ///< the reductions that the loop being emitted takes in as they lie
