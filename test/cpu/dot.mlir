@@ -269,3 +269,26 @@ func.func @f8(%x: !tile.view<2, f8E4M3FN> {tile.unit_stride = 1 : i64},
   tile.store %sum, %z[%c0, %c0] : tensor<32x32xf32>, !tile.view<2, f32>
   return
 }
+
+// -----
+
+// A converted operand ends where what it is made of does: K ends with the longer one, wherever that is.
+// CHECK-LABEL: func.func private @instance
+// CHECK: %[[OF_A:.*]] = arith.minsi %{{.*}}, %c64 : index
+// CHECK: %[[OF_B:.*]] = arith.minsi %{{.*}}, %c64 : index
+// CHECK: %[[DEPTH:.*]] = arith.maxsi %[[OF_A]], %[[OF_B]] : index
+// CHECK: arith.minsi %[[DEPTH]], %c64 : index
+// AVX2-LABEL: func.func private @instance
+// PAIRS-LABEL: func.func private @instance
+func.func @converted(%x: !tile.view<2, f32> {tile.unit_stride = 1 : i64},
+                     %w: !tile.view<2, i8> {tile.unit_stride = 1 : i64},
+                     %z: !tile.view<2, f32> {tile.unit_stride = 1 : i64}, %k: index) attributes {tile.no_overlap} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : tensor<16x32xf32>
+  %a = tile.load %x[%c0, %k] : !tile.view<2, f32> -> tensor<16x64xf32>
+  %l = tile.load %w[%k, %c0] : !tile.view<2, i8> -> tensor<64x32xi8>
+  %b = tile.cast %l : tensor<64x32xi8> -> tensor<64x32xf32>
+  %c = tile.dot %a, %b, %zero : tensor<16x64xf32>, tensor<64x32xf32>, tensor<16x32xf32>
+  tile.store %c, %z[%c0, %c0] : tensor<16x32xf32>, !tile.view<2, f32>
+  return
+}

@@ -166,6 +166,34 @@ TEST(CpuDot, FewRowsAndRowsAlongK) {
         }
 }
 
+// Weights that are converted for the dot, with a K that is no multiple of the tile's: there is nothing past its end.
+TEST(CpuDot, ConvertedOperandsThatEnd) {
+  const Kernel converted("converted(a, w, c, bk)", [](View a, View w, View c, Param bk) {
+    auto [i, j] = grid(cdiv(c.size(0), 16), cdiv(c.size(1), 32));
+    Tile acc = zeros(f32, {16, 32});
+    for (Index k : range(0, a.size(1), bk))
+      acc = dot(a.load({i * 16, k}, {16, bk}), transpose(w.load({j * 32, k}, {32, bk}).to(a.dtype())), acc);
+    c.store({i * 16, j * 32}, acc);
+  });
+  for (const std::string &level : levels())
+    for (DType type : {f32, bf16})
+      for (int64_t k : {1, 40, 64, 73, 130}) {
+        Tensor a = wholeNumbers(type, {20, k}, 1), w = wholeNumbers(i8, {35, k}, 2), c = Tensor::empty(f32, {20, 35});
+        LaunchOptions options;
+        options.compile.isa = level;
+        options.params = {{"bk", 64}};
+        launch(converted, {a, w, c}, options);
+        std::vector<double> x = valuesOf(a), y = valuesOf(w), z = valuesOf(c);
+        for (int64_t i = 0; i < 20; ++i)
+          for (int64_t j = 0; j < 35; ++j) {
+            double total = 0;
+            for (int64_t l = 0; l < k; ++l)
+              total += x[i * k + l] * y[j * k + l];
+            ASSERT_EQ(z[i * 35 + j], total) << nameOf(type) << " " << level << ", " << k << " at " << i << ", " << j;
+          }
+      }
+}
+
 TEST(CpuDot, EveryTypeAndLayout) {
   std::pair<DType, DType> types[] = {{f64, f64}, {f32, f32}, {f16, f16}, {bf16, bf16}, {f8e4m3, f8e5m2},
                                      {i8, i8},   {u8, u8},   {i8, u8},   {u8, i8}};

@@ -78,7 +78,8 @@ private:
     tile::LoadOp load;
     int dims[2]; ///< the load's dimensions that are dimensions 0 and 1 of the tile; -1: one element
   };
-  std::optional<LoadBehind> loadBehind(mlir::Value tile);
+  /// `throughCasts`: also where elements are converted on their way.
+  std::optional<LoadBehind> loadBehind(mlir::Value tile, bool throughCasts = false);
   /// Where a tile's elements come from, and in which order they lie there.
   struct Origin {
     mlir::Value base; ///< the tile without the transposes in front of it

@@ -4,7 +4,8 @@
 // of 17 rows as much as one of 32. Two things bound the work:
 //   - rows and columns of the result that are only ever stored, and past the end of every view they are stored to, are
 //     not needed. They are left as they are; whatever is computed from them is dropped by the same stores.
-//   - where both operands are loads padded with zero, nothing is added past the longer one's end along K.
+//   - where both operands are loads padded with zero, converted perhaps, nothing is added past the longer one's end
+//     along K.
 #include "tenon/compiler/target/cpu/Dot.h"
 
 #include "mlir/IR/Matchers.h"
@@ -111,7 +112,7 @@ Value DotEmitter::storedExtent(unsigned dim) {
 }
 
 Value DotEmitter::loadedExtent(Value tile, unsigned dim) {
-  auto source = loadBehind(tile);
+  auto source = loadBehind(tile, /*throughCasts=*/true); // zero stays zero
   if (!source || source->dims[dim] < 0)
     return {};
   tile::LoadOp load = source->load;

@@ -35,7 +35,7 @@ Type rawType(Type element) {
 
 //===--- Where the elements are -----------------------------------------------------------------------------------===//
 
-std::optional<DotEmitter::LoadBehind> DotEmitter::loadBehind(Value tile) {
+std::optional<DotEmitter::LoadBehind> DotEmitter::loadBehind(Value tile, bool throughCasts) {
   LoadBehind found{{}, {0, 1}};
   for (;;) {
     Operation *op = tile.getDefiningOp();
@@ -61,6 +61,8 @@ std::optional<DotEmitter::LoadBehind> DotEmitter::loadBehind(Value tile) {
     } else if (auto load = llvm::dyn_cast<tile::LoadOp>(op)) {
       found.load = load;
       return found;
+    } else if (auto cast = llvm::dyn_cast<tile::CastOp>(op); cast && throughCasts) {
+      tile = cast.getValue();
     } else {
       return std::nullopt;
     }
