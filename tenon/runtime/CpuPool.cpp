@@ -44,9 +44,9 @@ constexpr float worthIt = 0.1f;       // of a run alone: what sharing has to gai
 // What sharing can have lost or gained, in runs alone, so that one that was held up neither decides alone nor for long.
 constexpr float leastDebt = 8, mostDebt = 64, mostCredit = 8;
 constexpr float believedOfMore = 1.0f / 16; // of what a run alone takes longer than those before
-// After so many shared runs it is seen again how long a run alone takes: soon at first, since that was perhaps seen where
-// the first runs after a pause had everything against them, and half as often with each that takes as long as believed;
-// of work that is worth anything a quarter as often.
+// After so many shared runs it is seen again how long a run alone takes: soon at first, since that was perhaps seen
+// where the first runs after a pause had everything against them, and half as often with each that takes as long as
+// believed; of work that is worth anything a quarter as often.
 constexpr int leastUntilAlone = 16, mostUntilAlone = 1024;
 constexpr float asLong = 0.8f; // of the time that was believed
 
@@ -283,7 +283,7 @@ void CpuPool::Pace::ranAlone(int64_t count, float seconds) {
   float believed = seconds <= most && known > 0 && seconds > known ? known + believedOfMore * (seconds - known) : seconds;
   secondsEach_.store(std::min(believed, most) / items, std::memory_order_relaxed);
   int until = untilAlone_.load(std::memory_order_relaxed);
-  if (known > 0 && sharedInARow_.load(std::memory_order_relaxed) >= until)
+  if (known > 0 && seconds <= most && sharedInARow_.load(std::memory_order_relaxed) >= until)
     untilAlone_.store(seconds >= asLong * known ? std::min(2 * until, mostUntilAlone) : leastUntilAlone,
                       std::memory_order_relaxed);
   sharedInARow_.store(seconds > most ? mostUntilAlone : 0, std::memory_order_relaxed);

@@ -4,8 +4,8 @@
 // RUN: tenon-opt -split-input-file --pass-pipeline='builtin.module(tenon-cpu-lower-to-loops{isa=avx512 streams},canonicalize,cse)' %s | FileCheck %s --check-prefix=OTHERS
 // OTHERS-NOT: llvm.intr.prefetch
 
-// A row that is the same for all is read beside: 8 KiB further on along the row, or from the begin of the next, to L1. The
-// row that is the same is left alone.
+// A row that is the same for all is read beside: 8 KiB further on along the row, or from the begin of the next, to L1.
+// The row that is the same is left alone.
 // CHECK-LABEL: func.func private @instance
 // CHECK: scf.for %{{.*}} = %c0 to %c4096 step %c32 {
 // CHECK: %[[FURTHER:.*]] = arith.addi %{{.*}}, %c8192 : index

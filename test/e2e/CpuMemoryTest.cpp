@@ -217,7 +217,8 @@ TEST(CpuMemory, QuotientsByOneDivisorAreExact) {
   for (const char *isa : {"native", "avx2", "baseline"}) {
     LaunchOptions options;
     options.compile.isa = isa;
-    for (float d : {3.0f, -0.9f, 1.99999988f, 1e-30f, 1e30f, 0x1p-60f, 0x1.8p-60f, -0x1.fffffep59f, 0x1p-140f, 0.0f, INFINITY, NAN}) {
+    for (float d : {3.0f, -0.9f, 1.99999988f, 1e-30f, 1e30f, 0x1p-60f, 0x1.8p-60f, -0x1.fffffep59f,
+                    0x1p-140f, 0.0f, INFINITY, NAN}) {
       launch(scaled, {x, y, static_cast<double>(d)}, options);
       for (int64_t i = 0; i < n; ++i)
         ASSERT_TRUE(same(to[i], from[i] / d)) << isa << ": " << from[i] << " / " << d << " is not " << to[i];

@@ -55,7 +55,7 @@ const Kernel above("above(x, y, rows, cols)", [](View x, View y, Param rows, Par
   y.store({i * rows, 0}, t / (sum(t, 1) + 100) + u);
 });
 
-/// Windows, and results, that begin before their views: a causal convolution along rows, what is above, what is shifted.
+/// Windows, and results, that begin before their views: a causal convolution along rows, what is above, and shifts.
 const Kernel shifted("shifted(x, y, down, right, rows, cols)", [](View x, View y, Index down, Index right, Param rows,
                                                                   Param cols) {
   auto [i, j] = grid(cdiv(y.size(0), rows) + 1, cdiv(y.size(1), cols) + 1);

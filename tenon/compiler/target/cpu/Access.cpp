@@ -165,7 +165,7 @@ Value Nest::loadBuffer(const Buffer &buffer, const Coords &coords) {
     raw = b_.create<LLVM::LoadOp>(element, pointer, align);
   else if (stride == 1) {
     raw = b_.create<LLVM::LoadOp>(VectorType::get({lanes}, element), pointer, align);
-    e_.prefetch().readsScratch();
+    e_.prefetch().readsVectorOfScratch();
   } else if (loadsColumns(element, stride))
     raw = loadColumn(pointer, element, stride);
   else

@@ -11,7 +11,7 @@
 // added up across the lanes behind them:
 //
 //     for n in columns step `together`:
-//       for k in K step lanes:
+//       for k in K step two vectors:
 //         sums[i][n] += A[i][k ..] * B[k .., n]
 //       C[i][n] += the lanes of sums[i][n]
 //
@@ -27,6 +27,7 @@
 using namespace mlir;
 
 namespace tenon::cpu {
+
 void DotEmitter::emitThin(const Buffer &c) {
   Type element = plan_.accumulator, from = op_.getB().getType().getElementType();
   unsignedBytes_ = op_.getAUnsigned();

@@ -38,7 +38,7 @@ public:
   void beginNest(mlir::Block *block, llvm::ArrayRef<int64_t> shape, int vectorDim, int64_t step);
   void reads(Window window) { nests_[current_].back().windows.push_back(std::move(window)); }
   /// Vectors that lie in scratch.
-  void readsScratch() {
+  void readsVectorOfScratch() {
     if (current_)
       nests_[current_].back().readsScratch = true;
   }

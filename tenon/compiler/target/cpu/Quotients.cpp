@@ -35,8 +35,8 @@ Value isModerate(ImplicitLocOpBuilder &b, Value number) {
   return b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, above, constantBits(b, i32, count));
 }
 
-/// Whether all magnitudes of a vector are in [2^-63, 2^65): the exponents, 64 to 191, have their upper bit when 64 more,
-/// and no others have. Registers are brought together before they are tested.
+/// Whether all magnitudes of a vector are in [2^-63, 2^65): the exponents, 64 to 191, have their upper bit when they
+/// are 64 more, and no others have. Registers are brought together before they are tested.
 Value areModerate(ImplicitLocOpBuilder &b, Value numbers, int64_t registerLanes) {
   Type bits = typeLike(numbers, b.getI32Type());
   Value moved =
