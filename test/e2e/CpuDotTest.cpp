@@ -2,113 +2,12 @@
 //
 // dot on the CPU, where every type, orientation and remainder takes another way through the code: all instruction sets
 // of this machine, compared exactly. Elements are small whole numbers, whose sums are the same in every type and order.
-#include "LangSupport.h"
-#include "Levels.h"
+#include "CpuDotSupport.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
-
-/// The instruction sets that this machine has.
-const std::vector<std::string> &levels() {
-  static const std::vector<std::string> found =
-      levelsAmong({"native", "avx512-dot", "amx-emulated", "avx2", "baseline"});
-  return found;
-}
-
-DType accumulator(DType type) { return type == f64 ? f64 : isFloat(type) ? f32 : i32; }
-
-/// Those with instructions of their own for bf16 and bytes.
-constexpr const char *dotLevels[] = {"native", "amx-emulated"};
-
-enum Form { asTheyAre, turnedInTheKernel, computed };
-
-// Tiles that are larger or smaller than the matrices, with the sum over K in a loop.
-Kernel product("product(a, b, c, bm, bn, bk, form)",
-               [](View a, View b, View c, Param bm, Param bn, Param bk, Param form) {
-  auto [i, j] = grid(cdiv(c.size(0), bm), cdiv(c.size(1), bn));
-  Index depth = form == turnedInTheKernel ? a.size(0) : a.size(1);
-  Tile acc = zeros(accumulator(a.dtype()), {bm, bn});
-  for (Index k : range(0, depth, bk)) {
-    Tile x, y;
-    if (form == turnedInTheKernel) {
-      x = transpose(a.load({k, i * bm}, {bk, bm}));
-      y = transpose(b.load({j * bn, k}, {bn, bk}));
-    } else {
-      x = a.load({i * bm, k}, {bm, bk});
-      y = b.load({k, j * bn}, {bk, bn});
-    }
-    if (form == computed) { // twice as much, and nothing added where there was padding
-      x = (x.to(f32) + x.to(f32)).to(a.dtype());
-      y = (y.to(f32) * -1.0).to(b.dtype());
-    }
-    acc = dot(x, y, acc);
-  }
-  if (form == computed)
-    acc = (acc.to(f64) * -0.5).to(c.dtype());
-  c.store({i * bm, j * bn}, acc);
-});
-
-Tensor wholeNumbers(DType type, IndexList sizes, uint64_t seed) {
-  Tensor tensor = Tensor::empty(type, sizes);
-  Tensor values = Tensor::empty(i32, sizes);
-  values.fillRandom(seed, type == u8 ? 0 : -3, 3);
-  forEachIndex(tensor.sizes(), [&](const std::vector<int64_t> &i) { tensor.set(i, values.get(i)); });
-  if (!isFloat(type) && tensor.elements() > 2) { // the ends of their range as well
-    std::vector<int64_t> last(tensor.sizes().begin(), tensor.sizes().end());
-    for (int64_t &index : last)
-      --index;
-    tensor.set(last, type == u8 ? 255 : -128);
-    tensor.set(std::vector<int64_t>(last.size(), 0), type == u8 ? 255 : 127);
-  }
-  return tensor;
-}
-
-struct Layout {
-  const char *name;
-  std::function<Tensor(const Tensor &)> of;
-};
-
-const Layout rowMajor{"row-major", [](const Tensor &t) { return t; }};
-const Layout columnMajor{"column-major", [](const Tensor &t) {
-  return t.transpose({1, 0}).clone().transpose({1, 0});
-}};
-const Layout everyOther{"every other element", [](const Tensor &t) {
-  Tensor wide = Tensor::empty(t.dtype(), {t.size(0), 2 * t.size(1)}).slice(1, 0, t.size(1), 2);
-  wide.fillBytes(0);
-  wide.copyFrom(t);
-  return wide;
-}};
-const Layout insideALarger{"rows of a larger matrix", [](const Tensor &t) {
-  Tensor large = Tensor::empty(t.dtype(), {t.size(0) + 2, t.size(1) + 3});
-  large.fillBytes(0xff);
-  Tensor part = large.slice(0, 1, t.size(0)).slice(1, 2, t.size(1));
-  part.copyFrom(t);
-  return part;
-}};
-
-void expectProduct(const Tensor &a, const Tensor &b, std::array<int64_t, 3> tile, Form form = asTheyAre,
-                   const std::string &level = "native") {
-  int64_t m = a.size(0), n = b.size(1), k = a.size(1);
-  Tensor c = Tensor::empty(accumulator(a.dtype()), {m, n});
-  c.fillBytes(0xff);
-  LaunchOptions options;
-  options.compile.isa = level;
-  options.params = {{"bm", tile[0]}, {"bn", tile[1]}, {"bk", tile[2]}, {"form", form}};
-  bool turned = form == turnedInTheKernel;
-  launch(product, {turned ? a.transpose({1, 0}) : a, turned ? b.transpose({1, 0}) : b, c}, options);
-  std::vector<double> x = valuesOf(a), y = valuesOf(b), z = valuesOf(c);
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      double total = 0;
-      for (int64_t l = 0; l < k; ++l)
-        total += x[i * k + l] * y[l * n + j];
-      ASSERT_EQ(z[i * n + j], total) << nameOf(a.dtype()) << " x " << nameOf(b.dtype()) << " " << level << ", " << m
-                                     << "x" << n << "x" << k << " in tiles of " << tile[0] << "x" << tile[1] << "x"
-                                     << tile[2] << ", form " << form << ", at " << i << ", " << j;
-    }
-}
 
 // Every number of rows up to the next register block, in a tile that is larger: the blocks that are left over.
 TEST(CpuDot, EveryNumberOfRows) {
@@ -150,47 +49,6 @@ TEST(CpuDot, EveryDepth) {
         if (level == "native")
           for (int64_t k : {1, 2, 3, 5, 31, 39}) // the loop takes four steps at once
             expectProduct(wholeNumbers(type, {7, k}, 1), wholeNumbers(type, {k, 18}, 2), {8, 24, k}, form, level);
-      }
-}
-
-// The weights of a linear layer: rows along K, of which some are multiplied at once, lane by lane.
-TEST(CpuDot, FewRowsAndRowsAlongK) {
-  for (const std::string &level : levels())
-    for (auto [left, right] : {std::pair(f32, f32), {bf16, bf16}, {i8, u8}, {f64, f64}})
-      for (int64_t m = 1; m <= 4; ++m)
-        for (auto [n, k] : {std::pair<int64_t, int64_t>{1, 1}, {5, 33}, {16, 64}, {37, 70}, {50, 15}}) {
-          Tensor a = wholeNumbers(left, {m, k}, 1), b = wholeNumbers(right, {k, n}, 2);
-          expectProduct(a, b, {m, 16, 32}, turnedInTheKernel, level); // at the edges, and inside
-          if (level == "native")
-            expectProduct(a, columnMajor.of(b), {4, n, k}, asTheyAre, level);
-        }
-}
-
-// Weights that are converted for the dot, with a K that is no multiple of the tile's: there is nothing past its end.
-TEST(CpuDot, ConvertedOperandsThatEnd) {
-  const Kernel converted("converted(a, w, c, bk)", [](View a, View w, View c, Param bk) {
-    auto [i, j] = grid(cdiv(c.size(0), 16), cdiv(c.size(1), 32));
-    Tile acc = zeros(f32, {16, 32});
-    for (Index k : range(0, a.size(1), bk))
-      acc = dot(a.load({i * 16, k}, {16, bk}), transpose(w.load({j * 32, k}, {32, bk}).to(a.dtype())), acc);
-    c.store({i * 16, j * 32}, acc);
-  });
-  for (const std::string &level : levels())
-    for (DType type : {f32, bf16})
-      for (int64_t k : {1, 40, 64, 73, 130}) {
-        Tensor a = wholeNumbers(type, {20, k}, 1), w = wholeNumbers(i8, {35, k}, 2), c = Tensor::empty(f32, {20, 35});
-        LaunchOptions options;
-        options.compile.isa = level;
-        options.params = {{"bk", 64}};
-        launch(converted, {a, w, c}, options);
-        std::vector<double> x = valuesOf(a), y = valuesOf(w), z = valuesOf(c);
-        for (int64_t i = 0; i < 20; ++i)
-          for (int64_t j = 0; j < 35; ++j) {
-            double total = 0;
-            for (int64_t l = 0; l < k; ++l)
-              total += x[i * k + l] * y[j * k + l];
-            ASSERT_EQ(z[i * 35 + j], total) << nameOf(type) << " " << level << ", " << k << " at " << i << ", " << j;
-          }
       }
 }
 
