@@ -97,8 +97,13 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
   auto taken = [&](int64_t extent, int64_t part) {
     return size < 4 ? extent / 32 * 32 + (extent % 32 ? 48 : 0) : roundUp(extent, part);
   };
+  // f32 and f16 beside AMX: tiles whose operands are taken apart, which costs as much as some products for each element.
+  // What stays of a tile and of b is to be no more than 1 MiB.
+  bool mayBeInPieces = matrixTiles && (dtype == f32 || dtype == f16) && m > 64, isInPieces = false;
+  constexpr double ofPieces = 0.6, takingApart = 43;
+  int64_t depthOfPieces = evenTile(k, 256), bytesOfPieces = 6;
   int64_t bm = 0, bn = 0;
-  for (int64_t rows : tileExtents(m, 256, 16))
+  for (int64_t rows : tileExtents(m, mayBeInPieces ? 512 : 256, 16))
     for (int64_t columns : tileExtents(std::max<int64_t>(n, 1), most, 32)) {
       int64_t down = (m + rows - 1) / rows, across = (n + columns - 1) / columns;
       int64_t instances = std::max<int64_t>(down * across, 1);
@@ -108,7 +113,13 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
                                        static_cast<double>(instances) / threads + (threads > 1 ? 0.5 : 0));
       double products = static_cast<double>(down * taken(rows, 1)) * static_cast<double>(across * taken(columns, 16));
       double lines = 1 + 64.0 / static_cast<double>(columns * size); // a row of b begins and ends within a cache line
-      double work = products + packing * (static_cast<double>(m) * across + static_cast<double>(n) * down * lines);
+      double packed = static_cast<double>(m) * across + static_cast<double>(n) * down * lines;
+      double work = products + packing * packed;
+      bool isLarge = columns * (rows * 4 + depthOfPieces * bytesOfPieces) > 1 << 20;
+      double workOfPieces = ofPieces * products + takingApart * packed;
+      bool areFaster = mayBeInPieces && !isLarge && workOfPieces < work;
+      if (areFaster)
+        work = workOfPieces;
       double cost = work * rounds / static_cast<double>(instances);
       if (m % rows || n % columns)
         cost *= 1.05; // at an edge an operand is copied twice
@@ -116,9 +127,10 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
         least = cost;
         bm = rows;
         bn = columns;
+        isInPieces = areFaster;
       }
     }
-  return {{"bm", bm}, {"bn", bn}, {"bk", bk}};
+  return {{"bm", bm}, {"bn", bn}, {"bk", isInPieces ? depthOfPieces : bk}};
 }
 
 /// Whether this processor is a Zen 5, which works on several rows at a time (compiler/target/cpu/Isa.h, `overlapsRows`)
@@ -150,19 +162,19 @@ inline Params fullRowCpuTiles(int64_t cols, bool overlaps = overlapsLongRows()) 
 /// Many queries share a block of packed keys and values, of which there are 512 bytes along the second product's K, as
 /// in a matmul; on one thread, with heads of up to 64, twice as many, which pack half as often. Causal: half of a tile
 /// on the diagonal is computed for nothing, so there they are few where the sequence is short, though more beside AMX,
-/// where packing weighs more; and fewer where there are not enough of them (in all the `heads` of the batch) for the
-/// threads.
+/// where packing, or taking f32 apart, weighs more; and fewer where there are not enough of them (in all the `heads` of
+/// the batch) for the threads.
 inline Params attentionCpuTiles(int64_t queries, int64_t keys, int64_t dim, DType dtype, bool causal, int64_t heads,
-                                int threads) {
-  bool isFast = dtype == bf16;
+                                int threads, bool matrixTiles = hasMatrixTiles()) {
+  bool isFast = dtype == bf16, isInPieces = matrixTiles && (dtype == f32 || dtype == f16);
   int64_t rows = threads == 1 && !isFast && dim <= 64 ? 512 : 256;
   if (causal)
-    rows = std::clamp<int64_t>(queries / (isFast ? 8 : 16), 128, 256);
+    rows = std::clamp<int64_t>(queries / (isFast || isInPieces ? 8 : 16), 128, 256);
   while (rows > 64 && heads * ((queries + rows - 1) / rows) < 4 * threads)
     rows /= 2;
-  int64_t columns = isFast ? 256 : 128;
+  int64_t columns = isFast || isInPieces ? 256 : 128;
   if (causal)
-    columns = std::min({columns, rows, std::max<int64_t>(queries / 16, 128)});
+    columns = std::min({columns, rows, std::max<int64_t>(queries / (isInPieces ? 8 : 16), 128)});
   auto atMost = [](int64_t tile, int64_t extent) { return std::min(tile, std::max<int64_t>(roundUp(extent, 16), 16)); };
   return {{"bm", atMost(rows, queries)},
           {"bn", atMost(columns, keys)},

@@ -151,6 +151,8 @@ __attribute__((target("amx-tile,amx-bf16"))) double tilesBf16(int64_t rounds) {
   return 4 * 2.0 * 16 * 16 * 32;
 }
 
+double tilesF32(int64_t rounds) { return tilesBf16(rounds) / 6; }
+
 __attribute__((target("amx-tile,amx-int8"))) double tilesInt8(int64_t rounds) {
   TileConfig config;
   _tile_loadconfig(&config);
@@ -230,13 +232,15 @@ Peaks measurePeaks(int threads, double seconds) {
     consider(peaks.f32, fma256, "avx2 fma");
   else
     consider(peaks.f32, mulAdd128, "sse mul, add");
-  peaks.bf16 = peaks.int8 = peaks.f32;
+  peaks.bf16 = peaks.int8 = peaks.f32Products = peaks.f32;
   if (has(machine.isaExtras, "avx512-bf16"))
     consider(peaks.bf16, dotBf16, "avx512 bf16 dot");
   if (has(machine.isaExtras, "avx512-vnni"))
     consider(peaks.int8, dotInt8, "avx512 int8 dot");
-  if (has(machine.isaExtras, "amx-bf16") && mayUseTiles())
+  if (has(machine.isaExtras, "amx-bf16") && mayUseTiles()) {
     consider(peaks.bf16, tilesBf16, "amx bf16");
+    consider(peaks.f32Products, tilesF32, "amx bf16, six for one");
+  }
   if (has(machine.isaExtras, "amx-int8") && mayUseTiles())
     consider(peaks.int8, tilesInt8, "amx int8");
 #else
@@ -246,7 +250,7 @@ Peaks measurePeaks(int threads, double seconds) {
       sum = sum * 0.5f + 0.5f;
     return 2.0;
   }, "scalar");
-  peaks.bf16 = peaks.int8 = peaks.f32;
+  peaks.bf16 = peaks.int8 = peaks.f32Products = peaks.f32;
 #endif
   return peaks;
 }

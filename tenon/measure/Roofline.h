@@ -24,6 +24,7 @@ struct Peak {
 /// Of f32, of bf16 with f32 sums, of int8 with i32 sums. What has no instructions of its own counts as f32.
 struct Peaks {
   Peak f32, bf16, int8;
+  Peak f32Products; ///< of matrices of f32, for each of which AMX makes six products of bf16 (cpu/DotPieces.cpp)
 };
 /// `threads` of them at once, nothing but registers touched; the best of a few runs of `seconds` each.
 Peaks measurePeaks(int threads, double seconds = 0.02);

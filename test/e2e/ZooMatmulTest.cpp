@@ -258,12 +258,14 @@ TEST(CpuTiles, AreAsLargeAsTheCacheAndEnoughForTheThreads) {
       EXPECT_EQ(deep["bk"] == 1024, dtype != f32 && threads < 32) << "what is packed of b stays";
       EXPECT_GE(instances(1024, 1024, deep), deep["bk"] == 1024 ? 4 * threads : threads / 2) << "some are slower";
     }
-    EXPECT_GE(instances(512, 512, zoo::matmulCpuTiles(512, 512, 512, dtype, 16)), 32) << "some threads are slower";
-    EXPECT_GE(instances(4096, 4096, zoo::matmulCpuTiles(4096, 4096, 4096, dtype, 16)), 256) << "enough for all";
-    EXPECT_EQ(instances(1, 4096, zoo::matmulCpuTiles(1, 4096, 4096, dtype, 16)), 16);
-    Params even = zoo::matmulCpuTiles(1000, 1000, 1000, dtype, 4);
-    EXPECT_TRUE(1000 % even["bm"] == 0 || even["bm"] % 32 == 0) << "without an edge, or in whole blocks";
-    EXPECT_EQ(1000 % even["bk"], 0);
+    for (bool tiles : {false, true}) {
+      EXPECT_GE(instances(512, 512, zoo::matmulCpuTiles(512, 512, 512, dtype, 16, tiles)), 32) << "some are slower";
+      EXPECT_GE(instances(4096, 4096, zoo::matmulCpuTiles(4096, 4096, 4096, dtype, 16, tiles)), 128) << "enough for all";
+      EXPECT_EQ(instances(1, 4096, zoo::matmulCpuTiles(1, 4096, 4096, dtype, 16, tiles)), 16);
+      Params even = zoo::matmulCpuTiles(1000, 1000, 1000, dtype, 4, tiles);
+      EXPECT_TRUE(1000 % even["bm"] == 0 || even["bm"] % 32 == 0) << "without an edge, or in whole blocks";
+      EXPECT_EQ(1000 % even["bk"], 0);
+    }
   }
   // 17 tiles would keep 15 of 16 threads waiting for the last.
   EXPECT_NE(instances(17, 4099, zoo::matmulCpuTiles(17, 4099, 1021, bf16, 16)) % 16, 1);
@@ -277,9 +279,18 @@ TEST(CpuTiles, AreAsLargeAsTheCacheAndEnoughForTheThreads) {
   EXPECT_GT(zoo::matmulCpuTiles(64, 4096, 4096, bf16, 1)["bn"], 256);
   EXPECT_LT(zoo::attentionCpuTiles(512, 512, 64, f32, false, 16, 16)["bm"], 256) << "32 tiles of 256 for 16 threads";
   EXPECT_EQ(zoo::attentionCpuTiles(8192, 8192, 64, f32, false, 16, 16)["bm"], 256);
-  EXPECT_LT(zoo::attentionCpuTiles(2048, 2048, 64, f32, false, 16, 1)["bn"],
+  EXPECT_LT(zoo::attentionCpuTiles(2048, 2048, 64, f32, false, 16, 1, /*matrixTiles=*/false)["bn"],
             zoo::attentionCpuTiles(2048, 2048, 64, bf16, false, 16, 1)["bn"])
       << "as many bytes";
+  // Of operands that are taken apart, each element costs as much as some products.
+  for (DType dtype : {f32, f16}) {
+    EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, 64, dtype, false, 16, 1, /*matrixTiles=*/true)["bn"], 256);
+    EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, 64, dtype, true, 16, 1, /*matrixTiles=*/true)["bm"], 256);
+    EXPECT_EQ(zoo::matmulCpuTiles(2048, 2048, 2048, dtype, 1, /*matrixTiles=*/true)["bm"], 512);
+    EXPECT_EQ(zoo::matmulCpuTiles(64, 4096, 4096, dtype, 16, /*matrixTiles=*/true),
+              zoo::matmulCpuTiles(64, 4096, 4096, dtype, 16, /*matrixTiles=*/false))
+        << "too few rows";
+  }
   for (int64_t dim : {64, 128})
     EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, dim, f32, false, 16, 1)["bm"], 32768 / dim) << "as many bytes";
   EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, 64, bf16, true, 16, 1)["by_head"], 1);

@@ -162,8 +162,6 @@ TEST(ZooIsa, OlderProcessorsAgreeToo) {
   for (const zoo::Entry &entry : zoo::entries())
     for (DType dtype : {f32, bf16})
       for (const char *isa : {"avx2", "baseline", "amx-emulated"}) {
-        if (dtype == f32 && std::string(isa) == "amx-emulated") // it has nothing to do with f32
-          continue;
         LaunchOptions options;
         options.compile.isa = isa;
         Verdict verdict = verify(entry.makeProblem(oddShape(entry), dtype, 3), entry.kernel, options);

@@ -244,8 +244,9 @@ private:
     auto peak = [](const char *type, const Peak &one) {
       return fmt::format("{} {:.0f} Gop/s ({})", type, one.operationsPerSecond / 1e9, one.instructions);
     };
-    say(fmt::format("{} thread{}: {}, {}, {}; copy {:.1f} GB/s ({})", threads, threads == 1 ? "" : "s",
-                    peak("f32", roofs.peaks.f32), peak("bf16", roofs.peaks.bf16), peak("int8", roofs.peaks.int8),
+    say(fmt::format("{} thread{}: {}, {}, {}, {}; copy {:.1f} GB/s ({})", threads, threads == 1 ? "" : "s",
+                    peak("f32", roofs.peaks.f32), peak("f32 products", roofs.peaks.f32Products),
+                    peak("bf16", roofs.peaks.bf16), peak("int8", roofs.peaks.int8),
                     roofs.copyBytesPerSecond / 1e9, roofs.copyWay));
   }
 

@@ -99,7 +99,7 @@ LaunchOptions launchOptionsOf(const Params &params, int threads) {
 //===--- Roofs ----------------------------------------------------------------------------------------------------===//
 
 const Peak &Roofs::peakFor(DType dtype) const {
-  return dtype == bf16 ? peaks.bf16 : dtype == i8 ? peaks.int8 : peaks.f32;
+  return dtype == bf16 ? peaks.bf16 : dtype == i8 ? peaks.int8 : peaks.f32Products;
 }
 
 Roofs measureRoofs(int threads) {
@@ -124,6 +124,7 @@ Json toJson(const Roofs &roofs) {
     return Json{{"operations_per_s", one.operationsPerSecond}, {"instructions", one.instructions}};
   };
   return {{"f32", peak(roofs.peaks.f32)},
+          {"f32_products", peak(roofs.peaks.f32Products)},
           {"bf16", peak(roofs.peaks.bf16)},
           {"int8", peak(roofs.peaks.int8)},
           {"copy_bytes_per_s", roofs.copyBytesPerSecond},

@@ -13,7 +13,7 @@ namespace {
 /// Which of several instructions is the fastest is the machine's affair at the moment; how much each does is not.
 TEST(Roofline, PeaksAreThereAndNarrowTypesDoNoLessAtATime) {
   Peaks peaks = measurePeaks(1, 0.002);
-  for (const Peak *peak : {&peaks.f32, &peaks.bf16, &peaks.int8}) {
+  for (const Peak *peak : {&peaks.f32, &peaks.f32Products, &peaks.bf16, &peaks.int8}) {
     EXPECT_GT(peak->operationsPerSecond, 0);
     EXPECT_FALSE(peak->instructions.empty());
     EXPECT_GT(peak->loop(1), 0);
@@ -24,7 +24,7 @@ TEST(Roofline, PeaksAreThereAndNarrowTypesDoNoLessAtATime) {
 
 TEST(Roofline, TheRateOfAMomentIsThere) {
   Peaks peaks = measurePeaks(1, 0.002);
-  for (const Peak *peak : {&peaks.f32, &peaks.bf16, &peaks.int8})
+  for (const Peak *peak : {&peaks.f32, &peaks.f32Products, &peaks.bf16, &peaks.int8})
     for (int threads : {1, 2})
       EXPECT_GT(rateNow(*peak, threads, 0.002), 0);
 }

@@ -43,6 +43,8 @@ Buffer DotEmitter::emit() {
     startAccumulator();
     findAhead(panels() * llvm::divideCeil(m_, plan_.rows) * stepsOfBlock());
     emitBlocks(a, b, result);
+    if (plan_.pieces > 1)
+      multiplySpecial(result);
   }
   for (Operation *temporary : llvm::reverse(temporaries_))
     temporary->erase();

@@ -9,6 +9,7 @@
 ///   DotLimits    how much of the tiles is needed: not what lies past the edges of the views
 ///   DotPack      brings the operands into scratch, in the order in which the register block reads them
 ///   DotKept      what is packed of B stays there for the instances that follow
+///   DotPieces    operands longer than bf16, taken apart for AMX's tiles
 ///   DotKernel    the loops around the register block; DotTiles, the block in AMX's tiles; DotThin, the loops for
 ///                a few rows
 ///   DotSums      the accumulator, where the block computes it that adds to it
@@ -96,9 +97,9 @@ private:
   /// `neededRows`: so many have to lie inside, if not all; null: all.
   Window windowOf(const Origin &origin, mlir::Value neededRows = {});
   /// The tile's elements where they lie, or a copy in scratch in the packed type. `items`: the dimension that is not K.
-  RawRows rawRows(mlir::Value tile, int items, mlir::Type element);
+  RawRows rawRows(mlir::Value tile, int items, mlir::Type element, mlir::Value neededRows = {});
   /// The same; in the type of their view, where they come from one.
-  RawRows rowsToWiden(mlir::Value tile, int items);
+  RawRows rowsToWiden(mlir::Value tile, int items, mlir::Value neededRows = {});
   Buffer copyOf(mlir::Value tile, mlir::Type element, bool transposed);
   Buffer copyRows(mlir::Value tile, const Origin &origin);
   void copyRowsOfA(mlir::Value begin, mlir::Value end, mlir::Value to);
@@ -107,6 +108,7 @@ private:
   PackedOperand packA();
   PackedOperand packB();
   PackedOperand stridesOfPanels(int64_t panel);
+  int64_t unitsOfPanels(const PackedOperand &to, int64_t count) const;
   PackedOperand placeForPanels(int64_t count, int64_t panel);
   PackedOperand pack(const RawRows &from, int64_t items, int64_t panel);
   void packInto(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
@@ -120,6 +122,19 @@ private:
   void padDepth(int64_t items, int64_t panel, const PackedOperand &to);
   void zeroRowEnds(const Buffer &buffer, int64_t begin, int64_t end);
   mlir::Value addCorrection(const PackedOperand &b);
+
+  // DotPieces.cpp
+  void noteSpecial(mlir::Value note, llvm::ArrayRef<mlir::Value> rests);
+  using Pieces = llvm::SmallVector<mlir::Value, 3>; ///< of each a vector of units
+  Pieces takeApart(mlir::Value low, mlir::Value high, llvm::SmallVectorImpl<mlir::Value> &rests);
+  mlir::Value noteBehind(const PackedOperand &b);
+  void packPieces(const RawRows &from, int64_t items, const PackedOperand &to);
+  void packPiecesAcross(const RawRows &from, int64_t items, const PackedOperand &to);
+  void packPiecesAlong(const RawRows &from, int64_t items, const PackedOperand &to);
+  void findRowsOfA();
+  StripOfA takeStripApart(mlir::Value row, int64_t tiles, mlir::Value rows);
+  void unlessSpecial(mlir::Value row, llvm::function_ref<void()> multiply);
+  void multiplySpecial(const Buffer &c);
 
   // DotKept.cpp
   std::optional<PackedOperand> packKept();
@@ -165,6 +180,9 @@ private:
   StripOfA stripOf(const PackedOperand &a, mlir::Value row, int64_t tiles, mlir::Value rows);
   void emitTileBlock(const StripOfA &a, const Buffer &c, mlir::Value row, int64_t tiles, mlir::Value rows,
                      const Columns &columns);
+  void bringLines(mlir::Value pointer, int64_t begin, int64_t end);
+  void emitStep(const StripOfA &a, mlir::Value below, mlir::Value k, int64_t tiles, const Columns &columns);
+  void emitStepOfPieces(const StripOfA &a, mlir::Value below, mlir::Value k, int64_t tiles, const Columns &columns);
   // DotAhead.cpp
   mlir::Value isLastStep();
   mlir::Value nextMovesAlong(unsigned pace);
@@ -216,6 +234,14 @@ private:
     Buffer copy;
     Window window;
   } unpackedA_;
+  /// Operands that are taken apart: where they come from, one strip of A in pieces, and what is known of infinities.
+  struct InPieces {
+    RawRows rowsOfA;
+    Buffer strip;
+    mlir::Value noteOfA, noteOfB;      ///< a vector of numbers each, a NaN among them if an operand is not finite
+    mlir::Value specialStrips, isAny; ///< a byte for each strip of A, and for all
+    int64_t scratchBefore = 0;        ///< in use when B was packed
+  } inPieces_;
   RawRows unpackedB_; ///< rows of B, where each panel is packed when its turn comes
   llvm::SmallVector<NextRows> next_;
   int64_t nextPieces_ = 0, nextAtOnce_ = 1; ///< in all, and of one block

@@ -148,7 +148,7 @@ void DotEmitter::findAhead(int64_t steps) {
     return;
   b_.setLoc(op_.getLoc());
   findResult(steps);
-  if (m_ > fewRows)
+  if (m_ > fewRows && plan_.pieces == 1)
     return;
   if (!unpackedA_.window.inside)
     findAhead(op_.getA(), steps);
@@ -162,21 +162,22 @@ void DotEmitter::findNextStrip(Value row) {
   if (!e_.isa().bringsRows || !unpackedA_.window.inside)
     return;
   const Window &window = unpackedA_.window;
-  int64_t size = byteSize(plan_.packed);
+  Type element = plan_.pieces > 1 ? inPieces_.rowsOfA.element : plan_.packed;
+  int64_t size = byteSize(element);
   AheadRows next;
   next.rows = plan_.rows;
   next.lines = llvm::divideCeil(k_ * size, lineBytes);
   next.linesAtOnce = linesOf(next, panels() * stepsOfBlock());
   next.strideBytes = times(window.stride, size);
   Value following = plus(row, e_.index(plan_.rows));
-  next.pointer = at(window.pointer, b_.create<arith::MulIOp>(following, window.stride), plan_.packed);
+  next.pointer = at(window.pointer, b_.create<arith::MulIOp>(following, window.stride), element);
   tile::LoadOp load = originOf(op_.getA()).source->load;
   if (int moving = dimMovedByLoop(load); moving >= 0 && moving == e_.view(load.getView()).unitStride) {
     Value isLast =
         b_.create<arith::CmpIOp>(arith::CmpIPredicate::sge, following, limits_.rows ? limits_.rows : e_.index(m_));
     Value goesOn =
         b_.create<arith::AndIOp>(isLast, b_.create<arith::XOrIOp>(isLastStep(), constantBits(b_, b_.getI1Type(), 1)));
-    next.pointer = b_.create<arith::SelectOp>(goesOn, at(window.pointer, k_, plan_.packed), next.pointer);
+    next.pointer = b_.create<arith::SelectOp>(goesOn, at(window.pointer, k_, element), next.pointer);
   }
   nextStrip_ = next;
 }

@@ -123,12 +123,12 @@ std::optional<PackedOperand> DotEmitter::packKept() {
     return std::nullopt;
   b_.setLoc(op_.getLoc());
   PackedOperand to = stridesOfPanels(plan_.panel());
-  LoopEmitter::Kept kept = e_.allocateKept(panels() * to.panelStride * plan_.unitBytes());
+  LoopEmitter::Kept kept = e_.allocateKept(unitsOfPanels(to, panels()) * plan_.unitBytes());
   to.pointer = kept.place;
   scf::IfOp branch = e_.unlessKept(kept, load.getOffsets());
   OpBuilder::InsertionGuard guard(b_);
   b_.setInsertionPointToStart(branch.thenBlock());
-  packInto(rawRows(op_.getB(), 1, plan_.packed), n_, plan_.panel(), to);
+  packInto(rowsToWiden(op_.getB(), 1), n_, plan_.panel(), to);
   return to;
 }
 

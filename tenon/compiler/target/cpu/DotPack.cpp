@@ -166,7 +166,7 @@ DotEmitter::Window DotEmitter::windowOf(const Origin &origin, Value neededRows) 
   return window;
 }
 
-RawRows DotEmitter::rawRows(Value tile, int items, Type element) {
+RawRows DotEmitter::rawRows(Value tile, int items, Type element, Value neededRows) {
   Origin origin = originOf(tile);
   bool alongDepth = origin.contiguous != items;
   auto fromBuffer = [&](const Buffer &buffer) {
@@ -175,7 +175,8 @@ RawRows DotEmitter::rawRows(Value tile, int items, Type element) {
   };
   if (const Buffer *present = e_.buffer(origin.base)) {
     Type stored = typeOf(origin.base).getElementType();
-    return fromBuffer(present->strides[1] == 1 && stored == element ? *present : copyOf(origin.base, element, false));
+    bool isThere = present->strides[1] == 1 && scratchType(stored) == element;
+    return fromBuffer(isThere ? *present : copyOf(origin.base, element, false));
   }
   if (!origin.source)
     return fromBuffer(copyOf(origin.base, element, false));
@@ -183,7 +184,7 @@ RawRows DotEmitter::rawRows(Value tile, int items, Type element) {
   if (rawType(e_.view(origin.source->load.getView()).element) != element)
     return fromBuffer(copyOf(tile, element, transposed));
 
-  Window window = windowOf(origin);
+  Window window = windowOf(origin, neededRows);
   // Inside the view: there. Otherwise: a copy.
   SmallVector<Value> there = {window.pointer, window.stride};
   auto branch = b_.create<scf::IfOp>(ValueRange(there).getTypes(), window.inside, /*withElseRegion=*/true);
@@ -198,12 +199,12 @@ RawRows DotEmitter::rawRows(Value tile, int items, Type element) {
   return {branch.getResult(0), branch.getResult(1), alongDepth, element};
 }
 
-RawRows DotEmitter::rowsToWiden(Value tile, int items) {
+RawRows DotEmitter::rowsToWiden(Value tile, int items, Value neededRows) {
   Type from = typeOf(tile).getElementType();
   Origin origin = originOf(tile);
-  if (!origin.source || e_.buffer(origin.base) || rawType(from) == plan_.packed)
-    return rawRows(tile, items, plan_.packed);
-  RawRows rows = rawRows(tile, items, rawType(from));
+  if (!origin.source || e_.buffer(origin.base) || rawType(from) == plan_.operand())
+    return rawRows(tile, items, plan_.operand(), neededRows);
+  RawRows rows = rawRows(tile, items, rawType(from), neededRows);
   rows.widenedFrom = from;
   rows.isUnsigned = unsignedBytes_;
   return rows;
@@ -259,6 +260,10 @@ void DotEmitter::copyRowsOfA(Value begin, Value end, Value to) {
 }
 
 PackedOperand DotEmitter::packA() {
+  if (plan_.pieces > 1) {
+    findRowsOfA();
+    return {};
+  }
   unsignedBytes_ = op_.getAUnsigned();
   Value tile = op_.getA();
   Type element = typeOf(tile).getElementType();
@@ -318,8 +323,11 @@ PackedOperand DotEmitter::turned(const PackedOperand &panel) {
 
 PackedOperand DotEmitter::packB() {
   unsignedBytes_ = op_.getBUnsigned();
-  if (auto kept = packKept())
+  inPieces_.scratchBefore = e_.usedScratch_;
+  if (auto kept = packKept()) {
+    inPieces_.noteOfB = noteBehind(*kept);
     return *kept;
+  }
   RawRows rows = rowsToWiden(op_.getB(), 1);
   if (rows.paddedStride && !rows.alongDepth && plan_.group == 1 && n_ % plan_.panel() == 0)
     return {rows.pointer, 1, rows.paddedStride, plan_.panel()}; // a copy of its own that can be read as it is
@@ -330,6 +338,7 @@ PackedOperand DotEmitter::packB() {
     return placeForPanels(1, plan_.panel());
   }
   PackedOperand packed = pack(rows, n_, plan_.panel());
+  inPieces_.noteOfB = noteBehind(packed);
   if (plan_.flipsA)
     correction_ = addCorrection(packed);
   return packed;
@@ -347,14 +356,19 @@ PackedOperand DotEmitter::stridesOfPanels(int64_t panel) {
   PackedOperand to;
   to.depthStride = panel;
   // One cache line more than it holds, so that neighbouring panels do not fall on the same cache sets.
-  to.panelStride = units_ * panel + lineBytes / plan_.unitBytes();
+  to.panelStride = plan_.pieces * units_ * panel + lineBytes / plan_.unitBytes();
   return to;
 }
 
 PackedOperand DotEmitter::placeForPanels(int64_t count, int64_t panel) {
   PackedOperand to = stridesOfPanels(panel);
-  to.pointer = e_.allocate({count * to.panelStride}, unitType()).pointer;
+  to.pointer = e_.allocate({unitsOfPanels(to, count)}, unitType()).pointer;
   return to;
+}
+
+int64_t DotEmitter::unitsOfPanels(const PackedOperand &to, int64_t count) const {
+  int64_t note = plan_.pieces > 1 ? plan_.lanes : 0;
+  return count * to.panelStride + note;
 }
 
 PackedOperand DotEmitter::pack(const RawRows &from, int64_t items, int64_t panel) {
@@ -365,6 +379,8 @@ PackedOperand DotEmitter::pack(const RawRows &from, int64_t items, int64_t panel
 }
 
 void DotEmitter::packInto(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to) {
+  if (plan_.pieces > 1)
+    return packPieces(from, items, to);
   if (from.alongDepth)
     packAlong(from, items, panel, to);
   else
@@ -386,7 +402,7 @@ void DotEmitter::padDepth(int64_t items, int64_t panel, const PackedOperand &to)
 
 Value DotEmitter::loadToPack(const RawRows &from, Value start, int64_t count, int64_t lanes) {
   Value row = load(at(from.pointer, start, from.element), from.element, count, lanes);
-  return from.widenedFrom ? elementsAs(plan_.packed, row, from.widenedFrom, from.isUnsigned) : row;
+  return from.widenedFrom ? elementsAs(plan_.operand(), row, from.widenedFrom, from.isUnsigned) : row;
 }
 
 /// Rows across K: `group` of them at a time, interleaved.

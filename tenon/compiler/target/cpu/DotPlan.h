@@ -15,8 +15,13 @@ enum class DotFamily {
   bf16Pairs,   ///< vdpbf16ps: two bf16 a lane, accumulated in f32; subnormal numbers count as zero
   bytePairs,   ///< vpmaddwd and an addition: two bytes a lane, widened to 16 bits when they are packed
   byteQuads,   ///< vpdpbusd: four bytes a lane, one side unsigned and the other signed, accumulated in i32
-  bf16Tiles,   ///< tdpbf16ps: units of two bf16; subnormal numbers count as zero
+  bf16Tiles,   ///< tdpbf16ps: units of two bf16, or of pieces of longer numbers; subnormal numbers count as zero
   byteTiles,   ///< tdpb[su][su]d: units of four bytes, signed or not
+};
+
+/// A product of a piece of A and a piece of B, the larger ones first (DotPieces.cpp).
+struct PieceProduct {
+  int a, b;
 };
 
 struct DotPlan {
@@ -29,6 +34,9 @@ struct DotPlan {
   int64_t vectors = 1;
   int64_t rowStep = 1;   ///< rows of A that it takes in at once: so many can be read, whatever they hold
   int64_t depthStep = 1; ///< elements of K that the block takes in at once: operands are zero up to a multiple
+  /// Numbers longer than bf16 are sums of pieces that are bf16, of which these are multiplied; empty: they are not.
+  llvm::ArrayRef<PieceProduct> products;
+  int64_t pieces = 1;
   /// Few rows: B is used about as often as it is read, so it is read where it lies and not packed.
   bool thin = false;
   /// Bytes of one signedness on both sides: A's top bit is flipped, which makes it the other, and what that adds is
@@ -36,6 +44,7 @@ struct DotPlan {
   bool flipsA = false;
   bool aIsUnsigned = false; ///< as the instruction sees it; B is the opposite
 
+  mlir::Type operand() const; ///< what is packed: `packed`, or f32 that is taken apart on its way
   int64_t unitBytes() const; ///< 4, or 8 for f64
   int64_t wholeRows(int64_t count) const { return (count + rowStep - 1) / rowStep * rowStep; }
   bool usesTiles() const { return family == DotFamily::bf16Tiles || family == DotFamily::byteTiles; }

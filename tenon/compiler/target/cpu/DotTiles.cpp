@@ -33,15 +33,26 @@ namespace {
 constexpr int64_t l1Share = 16 << 10, l1Apart = 2048;
 /// So many steps of a block before they are loaded, rows of B come to L1.
 constexpr int64_t stepsToL1 = 2;
+/// Which registers the operands are in; the sums are before them.
+constexpr int firstOfA = 4, firstOfB = 6;
+constexpr int64_t units = tileRowBytes / 4; ///< of a row of a tile
+
+int sumAt(int64_t i, int64_t j) { return static_cast<int>(2 * i + j); }
 
 } // namespace
 
 void DotEmitter::emitStrips(const PackedOperand &a, const PackedOperand &b, const Buffer &c) {
   int64_t rows = plan_.rows, whole = m_ / rows * rows;
   auto strip = [&](Value row, int64_t tiles, Value present) {
-    StripOfA here = stripOf(a, row, tiles, present);
+    StripOfA here = plan_.pieces > 1 ? takeStripApart(row, tiles, present) : stripOf(a, row, tiles, present);
     findNextStrip(row);
-    forEachPanel(b, [&](const Columns &columns) { emitTileBlock(here, c, row, tiles, present, columns); });
+    auto multiply = [&] {
+      forEachPanel(b, [&](const Columns &columns) { emitTileBlock(here, c, row, tiles, present, columns); });
+    };
+    if (plan_.pieces > 1)
+      unlessSpecial(row, multiply);
+    else
+      multiply();
   };
   auto wholeStrip = [&](Value row) { strip(row, 2, {}); };
   if (!limits_.rows) {
@@ -118,13 +129,10 @@ StripOfA DotEmitter::stripOf(const PackedOperand &a, Value row, int64_t tiles, V
 /// `tiles`: of rows. `rows`: how many of their rows exist; null: all.
 void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, int64_t tiles, Value rows,
                                const Columns &columns) {
-  constexpr int firstOfA = 4, firstOfB = 6;
-  constexpr int64_t units = tileRowBytes / 4; // of a row of a tile
   TileEmitter emitter(b_, e_.target_, e_.isa().tiles);
-  Type element = plan_.accumulator, unit = unitType();
+  Type element = plan_.accumulator;
   int64_t across = llvm::divideCeil(columns.width, units);
   auto stride = [&](int64_t ofUnits) { return constantBits(b_, b_.getI64Type(), 4 * ofUnits); };
-  auto sum = [&](int64_t i, int64_t j) { return static_cast<int>(2 * i + j); };
 
   Value there = at(c.pointer, plus(times(row, c.strides[0]), columns.first), element);
   Value from = there;
@@ -145,7 +153,7 @@ void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, in
   auto forEachSum = [&](llvm::function_ref<void(int, Value)> body) {
     for (int64_t i = 0; i < tiles; ++i)
       for (int64_t j = 0; j < across; ++j)
-        body(sum(i, j), at(from, i * tileRows * strideOfC + j * units, element));
+        body(sumAt(i, j), at(from, i * tileRows * strideOfC + j * units, element));
   };
   auto initial = [&](bool atZero) {
     if (!isWhole && !atZero)
@@ -168,10 +176,6 @@ void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, in
     initial(startsAtZero_ || computesAccumulator_);
   }
 
-  TileProduct product = plan_.family == DotFamily::bf16Tiles ? TileProduct::bf16
-                        : op_.getAUnsigned()
-                            ? (op_.getBUnsigned() ? TileProduct::unsignedUnsigned : TileProduct::unsignedSigned)
-                            : (op_.getBUnsigned() ? TileProduct::signedUnsigned : TileProduct::signedSigned);
   Value depth = e_.index(units_ / units);
   Value below = b_.create<LLVM::GEPOp>(a.pointer.getType(), b_.getI8Type(), a.pointer,
                                        ValueRange{b_.create<arith::MulIOp>(a.strideBytes, stride(tileRows / 4))});
@@ -180,24 +184,10 @@ void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, in
   Value block = blockNumber(row, columns);
   forRange(e_.index(0), depth, 1, [&](Value k) {
     bringAhead(block, columns.number, k);
-    int64_t stepOfB = units * columns.depthStride;
-    Value partOfB = at(columns.panel, times(k, stepOfB), unit);
-    auto loadA = [&](int64_t i) {
-      emitter.load(firstOfA + i, at(i == 0 ? a.pointer : below, times(k, units), unit), a.strideBytes);
-    };
-    loadA(0);
-    for (int64_t j = 0; j < across; ++j)
-      emitter.load(firstOfB + j, at(partOfB, j * units, unit), stride(columns.depthStride));
-    if (tiles > 1)
-      loadA(1);
-    int64_t lines = llvm::divideCeil(stepOfB * 4, lineBytes), products = tiles * across;
-    Value further = at(partOfB, stepsToL1 * stepOfB, unit);
-    for (int64_t number = 0; number < products; ++number) {
-      for (int64_t line = lines * number / products; line < lines * (number + 1) / products; ++line)
-        b_.create<LLVM::Prefetch>(at(further, line * lineBytes, b_.getI8Type()), /*rw=*/0, /*hint=*/3, /*cache=*/1);
-      int64_t i = number / across, j = number % across;
-      emitter.multiply(product, sum(i, j), firstOfA + i, firstOfB + j);
-    }
+    if (plan_.pieces > 1)
+      emitStepOfPieces(a, below, k, tiles, columns);
+    else
+      emitStep(a, below, k, tiles, columns);
   });
   forEachSum([&](int tile, Value place) { emitter.store(tile, place, stride(strideOfC)); });
   if (computesAccumulator_)
@@ -212,6 +202,87 @@ void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, in
     });
   else if (!isWhole)
     copyEdge(from, strideOfC, there, c.strides[0]);
+}
+
+/// To L1.
+void DotEmitter::bringLines(Value pointer, int64_t begin, int64_t end) {
+  for (int64_t line = begin; line < end; ++line)
+    b_.create<LLVM::Prefetch>(at(pointer, line * lineBytes, b_.getI8Type()), /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
+
+/// One step along K: the operands are loaded once, and each product is preceded by a part of what comes to L1.
+void DotEmitter::emitStep(const StripOfA &a, Value below, Value k, int64_t tiles, const Columns &columns) {
+  TileEmitter emitter(b_, e_.target_, e_.isa().tiles);
+  Type unit = unitType();
+  TileProduct product = plan_.family == DotFamily::bf16Tiles ? TileProduct::bf16
+                        : op_.getAUnsigned()
+                            ? (op_.getBUnsigned() ? TileProduct::unsignedUnsigned : TileProduct::unsignedSigned)
+                            : (op_.getBUnsigned() ? TileProduct::signedUnsigned : TileProduct::signedSigned);
+  Value strideOfB = constantBits(b_, b_.getI64Type(), 4 * columns.depthStride);
+  int64_t across = llvm::divideCeil(columns.width, units);
+  int64_t stepOfB = units * columns.depthStride;
+  Value partOfB = at(columns.panel, times(k, stepOfB), unit);
+  auto loadA = [&](int64_t i) {
+    emitter.load(firstOfA + i, at(i == 0 ? a.pointer : below, times(k, units), unit), a.strideBytes);
+  };
+  loadA(0);
+  for (int64_t j = 0; j < across; ++j)
+    emitter.load(firstOfB + j, at(partOfB, j * units, unit), strideOfB);
+  if (tiles > 1)
+    loadA(1);
+  int64_t lines = llvm::divideCeil(stepOfB * 4, lineBytes), products = tiles * across;
+  Value further = at(partOfB, stepsToL1 * stepOfB, unit);
+  for (int64_t number = 0; number < products; ++number) {
+    bringLines(further, lines * number / products, lines * (number + 1) / products);
+    int64_t i = number / across, j = number % across;
+    emitter.multiply(product, sumAt(i, j), firstOfA + i, firstOfB + j);
+  }
+}
+
+/// The same for operands in pieces. The next piece of an operand is loaded as soon as nobody needs the one before.
+void DotEmitter::emitStepOfPieces(const StripOfA &a, Value below, Value k, int64_t tiles, const Columns &columns) {
+  TileEmitter emitter(b_, e_.target_, e_.isa().tiles);
+  Type unit = unitType();
+  Value strideOfB = constantBits(b_, b_.getI64Type(), 4 * columns.depthStride);
+  int64_t across = llvm::divideCeil(columns.width, units), ofB = units * columns.depthStride;
+  Value partOfB = at(columns.panel, times(k, plan_.pieces * ofB), unit);
+  Value first = times(k, plan_.pieces * units);
+  auto loadA = [&](int64_t i, int64_t piece) {
+    Value place = at(i == 0 ? a.pointer : below, first, unit);
+    emitter.load(firstOfA + i, at(place, piece * units, unit), a.strideBytes);
+  };
+  auto loadB = [&](int64_t j, int64_t piece) {
+    emitter.load(firstOfB + j, at(partOfB, piece * ofB + j * units, unit), strideOfB);
+  };
+  int64_t lines = llvm::divideCeil(plan_.pieces * ofB * 4, lineBytes), number = 0;
+  int64_t products = static_cast<int64_t>(plan_.products.size()) * tiles * across;
+  Value further = at(partOfB, stepsToL1 * plan_.pieces * ofB, unit);
+  auto multiply = [&](int64_t i, int64_t j) {
+    bringLines(further, lines * number / products, lines * (number + 1) / products);
+    ++number;
+    emitter.multiply(TileProduct::bf16, sumAt(i, j), firstOfA + i, firstOfB + j);
+  };
+  for (int64_t i = 0; i < tiles; ++i)
+    loadA(i, plan_.products.front().a);
+  for (int64_t j = 0; j < across; ++j)
+    loadB(j, plan_.products.front().b);
+  for (auto [p, product] : llvm::enumerate(plan_.products)) {
+    PieceProduct next = p + 1 < plan_.products.size() ? plan_.products[p + 1] : product;
+    if (next.b != product.b) {
+      for (int64_t j = 0; j < across; ++j) {
+        for (int64_t i = 0; i < tiles; ++i)
+          multiply(i, j);
+        loadB(j, next.b);
+      }
+    } else {
+      for (int64_t i = 0; i < tiles; ++i) {
+        for (int64_t j = 0; j < across; ++j)
+          multiply(i, j);
+        if (next.a != product.a)
+          loadA(i, next.a);
+      }
+    }
+  }
 }
 
 } // namespace tenon::cpu

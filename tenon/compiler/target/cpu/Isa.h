@@ -38,7 +38,8 @@ Isa presetIsa(const std::string &name);
 
 /// The level asked for, with everything else this machine has where that is its best one; "native" is the best.
 /// "avx512-dot" is everything but AMX, and "amx-emulated" the code for AMX on any machine, with functions that do the
-/// tile instructions. Throws Error for a level the machine lacks or that does not exist.
+/// tile instructions; there f32 and f16 are taken apart in all dots of more than a few rows, for tests. Throws Error for
+/// a level the machine lacks or that does not exist.
 Isa selectIsa(const std::string &limit);
 
 /// Whether this process may use AMX: the processor has it (tiles, bf16 and bytes), and the system, which is asked once,
