@@ -100,10 +100,12 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
   // f32 and f16 beside AMX: tiles whose operands are taken apart, which costs as much as some products for each element.
   // What stays of a tile and of b is to be no more than 1 MiB.
   bool mayBeInPieces = matrixTiles && (dtype == f32 || dtype == f16) && m > 64, isInPieces = false;
-  constexpr double ofPieces = 0.6, takingApart = 43;
+  constexpr double takingApart = 43;
+  double ofPieces = dtype == f16 ? 0.4 : 0.6; // of what a product of vectors takes
   int64_t depthOfPieces = evenTile(k, 256), bytesOfPieces = 6;
+  constexpr int64_t shortDepth = 128; // there the result is most of the work, and should be near
   int64_t bm = 0, bn = 0;
-  for (int64_t rows : tileExtents(m, mayBeInPieces ? 512 : 256, 16))
+  for (int64_t rows : tileExtents(m, mayBeInPieces && k > shortDepth ? 512 : 256, 16))
     for (int64_t columns : tileExtents(std::max<int64_t>(n, 1), most, 32)) {
       int64_t down = (m + rows - 1) / rows, across = (n + columns - 1) / columns;
       int64_t instances = std::max<int64_t>(down * across, 1);
