@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "tenon/base/PiecesCost.h"
 #include "tenon/kernels/Problems.h"
 
 #include <algorithm>
@@ -98,31 +99,38 @@ inline Params matmulCpuTiles(int64_t m, int64_t n, int64_t k, DType dtype, int t
     return size < 4 ? extent / 32 * 32 + (extent % 32 ? 48 : 0) : roundUp(extent, part);
   };
   // f32 and f16 beside AMX: tiles whose operands are taken apart, which costs as much as some products for each element.
-  // What stays of a tile and of b is to be no more than 1 MiB.
+  // What stays of a tile and of b is to be no more than 1 MiB; on one thread, which has all of its core's L2, 2 MiB.
   bool mayBeInPieces = matrixTiles && (dtype == f32 || dtype == f16) && m > 64, isInPieces = false;
   constexpr double takingApart = 43;
-  double ofPieces = dtype == f16 ? 0.4 : 0.6; // of what a product of vectors takes
-  int64_t depthOfPieces = evenTile(k, 256), bytesOfPieces = 6;
+  int piecesOfProduct = dtype == f16 ? productsOfF16Pieces : productsOfF32Pieces;
+  double ofPieces = 0.1 * piecesOfProduct; // of what a product of vectors takes
+  int64_t depthOfPieces = evenTile(k, 256), bytesOfPieces = dtype == f16 ? 4 : 6;
   constexpr int64_t shortDepth = 128; // there the result is most of the work, and should be near
+  int64_t mostOfPieces = mayBeInPieces && k > shortDepth ? 512 : 256;
   int64_t bm = 0, bn = 0;
-  for (int64_t rows : tileExtents(m, mayBeInPieces && k > shortDepth ? 512 : 256, 16))
-    for (int64_t columns : tileExtents(std::max<int64_t>(n, 1), most, 32)) {
+  for (int64_t rows : tileExtents(m, mostOfPieces, 16))
+    for (int64_t columns : tileExtents(std::max<int64_t>(n, 1), std::max(most, mostOfPieces), 32)) {
       int64_t down = (m + rows - 1) / rows, across = (n + columns - 1) / columns;
       int64_t instances = std::max<int64_t>(down * across, 1);
       // Each thread has so many tiles, and then some wait for the slowest: threads that share a core, or have a
       // processor that others use too, are not equally fast.
-      double rounds = std::max<double>((instances + threads - 1) / threads,
-                                       static_cast<double>(instances) / threads + (threads > 1 ? 0.5 : 0));
+      auto rounds = [&](double waits) {
+        return std::max<double>((instances + threads - 1) / threads, static_cast<double>(instances) / threads + waits);
+      };
       double products = static_cast<double>(down * taken(rows, 1)) * static_cast<double>(across * taken(columns, 16));
       double lines = 1 + 64.0 / static_cast<double>(columns * size); // a row of b begins and ends within a cache line
       double packed = static_cast<double>(m) * across + static_cast<double>(n) * down * lines;
-      double work = products + packing * packed;
-      bool isLarge = columns * (rows * 4 + depthOfPieces * bytesOfPieces) > 1 << 20;
-      double workOfPieces = ofPieces * products + takingApart * packed;
-      bool areFaster = mayBeInPieces && !isLarge && workOfPieces < work;
+      double work = (products + packing * packed) * rounds(threads > 1 ? 0.5 : 0);
+      bool isLarge = columns * (rows * 4 + depthOfPieces * bytesOfPieces) > (threads > 1 ? 1 << 20 : 2 << 20);
+      // On 16 threads, two on a core, it depends on the other one even more how long a tile takes.
+      double waits = threads > 2 ? 1 : threads > 1 ? 0.5 : 0;
+      bool areFaster =
+          mayBeInPieces && !isLarge && arePiecesFaster(rows, columns, depthOfPieces, piecesOfProduct);
       if (areFaster)
-        work = workOfPieces;
-      double cost = work * rounds / static_cast<double>(instances);
+        work = (ofPieces * products + takingApart * packed) * rounds(waits);
+      else if (rows > 256 || columns > most)
+        continue;
+      double cost = work / static_cast<double>(instances);
       if (m % rows || n % columns)
         cost *= 1.05; // at an edge an operand is copied twice
       if (bm == 0 || cost < least) {

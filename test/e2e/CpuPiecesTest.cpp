@@ -37,12 +37,12 @@ struct Case {
   bool turnsA = false, turnsB = false;
 };
 
-Tensor multiply(const Tensor &a, const Tensor &b, const Case &c, const std::string &level, bool tf32 = false) {
+Tensor multiply(const Tensor &a, const Tensor &b, const Case &c, const std::string &level, bool tf32, int64_t bk) {
   Tensor result = Tensor::empty(f32, {c.m, c.n});
   result.fillBytes(0xff);
   LaunchOptions options;
   options.compile.isa = level;
-  options.params = {{"bm", 256},           {"bn", 128},           {"bk", 96},
+  options.params = {{"bm", 256},           {"bn", 128},           {"bk", bk},
                     {"turns_a", c.turnsA}, {"turns_b", c.turnsB}, {"tf32", tf32}};
   auto turned = [](const Tensor &t, bool turns) { return turns ? t.transpose({1, 0}).clone() : t; };
   launch(sums, {turned(a, c.turnsA), turned(b, c.turnsB), result}, options);
@@ -52,8 +52,8 @@ Tensor multiply(const Tensor &a, const Tensor &b, const Case &c, const std::stri
 /// Compares with sums of doubles; errors are allowed `units` times 2^-24 of the sum of magnitudes. Where that is not
 /// finite, it has to be the same.
 void expectSums(const Tensor &a, const Tensor &b, const Case &c, const std::string &level, double units,
-                bool tf32 = false) {
-  std::vector<double> x = valuesOf(a), y = valuesOf(b), z = valuesOf(multiply(a, b, c, level, tf32));
+                bool tf32 = false, int64_t bk = 96) {
+  std::vector<double> x = valuesOf(a), y = valuesOf(b), z = valuesOf(multiply(a, b, c, level, tf32, bk));
   std::vector<double> row(c.n), magnitudes(c.n);
   for (int64_t i = 0; i < c.m; ++i) {
     row.assign(c.n, 0);
@@ -110,14 +110,31 @@ TEST(CpuPieces, ErrorsAreThoseOfSums) {
         expectSums(random(type, {c.m, c.k}, 1), random(type, {c.k, c.n}, 2), c, level, 6);
 }
 
-// Less than one unit of each product is left out, also where there is but one and where magnitudes differ.
-TEST(CpuPieces, ASingleProductIsNearlyExact) {
+// Less than 2^-22 of each product is left out, also where there is but one and where magnitudes differ. Numbers just below
+// a longer first piece are the worst.
+TEST(CpuPieces, ASingleProduct) {
   for (const std::string &level : pieceLevels()) {
     Tensor a = random(f32, {256, 1}, 1), b = random(f32, {1, 128}, 2);
     for (int64_t i = 0; i < 256; ++i)
-      a.set({i, 0}, std::ldexp(a.get({i, 0}), static_cast<int>(i % 90) - 60));
+      a.set({i, 0}, std::ldexp(i % 2 ? 1.00779724 : a.get({i, 0}), static_cast<int>(i % 90) - 60));
+    for (int64_t j = 0; j < 128; j += 2)
+      b.set({0, j}, 1.00779724);
     expectSums(a, b, {256, 128, 1}, level, 5);
   }
+}
+
+// A long sum is far larger than what each step adds to it, and where all numbers have one sign the smaller products, which
+// have it as well, must not be lost again and again.
+TEST(CpuPieces, LongSumsOfOneSign) {
+  for (const std::string &level : pieceLevels())
+    for (DType type : {f32, f16}) {
+      constexpr int64_t k = 16384;
+      Tensor a = Tensor::empty(type, {32, k}), b = Tensor::empty(type, {k, 32});
+      a.fillRandom(1, 0, 1);
+      b.fillRandom(2, 0, 1);
+      for (int64_t bk : {128, 4096}) // vectors are 8 and 27 units off, in one sum of all of K pieces would be 60 to 100
+        expectSums(a, b, {32, 32, k}, level, 30, /*tf32=*/false, bk);
+    }
 }
 
 TEST(CpuPieces, Tf32HasTwoPieces) {
@@ -126,6 +143,12 @@ TEST(CpuPieces, Tf32HasTwoPieces) {
       Tensor a = random(f32, {c.m, c.k}, 1), b = random(f32, {c.k, c.n}, 2);
       expectSums(a, b, c, level, 1 << 9, /*tf32=*/true); // 2^-15; tf32 itself would have 2^-11
     }
+  for (const std::string &level : pieceLevels()) { // less than 2^-14 of each product
+    Tensor a = random(f32, {256, 1}, 1), b = random(f32, {1, 128}, 2);
+    a.set({0, 0}, 1.00779724);
+    b.set({0, 0}, 1.00779724);
+    expectSums(a, b, {256, 128, 1}, level, 1 << 10, /*tf32=*/true);
+  }
 }
 
 TEST(CpuPieces, WhatIsNotFiniteIsAsForVectors) {
@@ -147,10 +170,18 @@ TEST(CpuPieces, WhatIsNotFiniteIsAsForVectors) {
       }
 }
 
-// A rounded first piece would be an infinity; sums may become one on the way.
+// A rounded first piece would be an infinity, and so is the sum of the first two without the third.
 TEST(CpuPieces, TheLargestNumbers) {
   double largest = std::numeric_limits<float>::max();
   for (const std::string &level : pieceLevels()) {
+    Tensor ends = random(f32, {64, 40}, 1), ones = Tensor::zeros(f32, {40, 64});
+    for (int64_t i = 0; i < 64; ++i)
+      for (int64_t l = 0; l < 40; ++l)
+        ends.set({i, l}, (i % 2 ? largest : -largest) * (1 - std::ldexp(l, -24)));
+    for (int64_t j = 0; j < 64; ++j)
+      ones.set({j % 40, j}, 1);
+    expectSums(ends, ones, {64, 64, 40}, level, 4);
+    expectSums(ones.transpose({1, 0}).clone(), ends.transpose({1, 0}).clone(), {64, 64, 40}, level, 4);
     Tensor a = random(f32, {64, 40}, 1), b = random(f32, {40, 64}, 2);
     for (int64_t l = 0; l < 40; ++l)
       for (int64_t i = 0; i < 64; ++i) {

@@ -98,8 +98,9 @@ LaunchOptions launchOptionsOf(const Params &params, int threads) {
 
 //===--- Roofs ----------------------------------------------------------------------------------------------------===//
 
-const Peak &Roofs::peakFor(DType dtype) const {
-  return dtype == bf16 ? peaks.bf16 : dtype == i8 ? peaks.int8 : peaks.f32Products;
+const Peak &Roofs::peakFor(const CpuCase &one) const {
+  bool isProduct = one.copyGoal == 0; // else it is bound by memory
+  return one.dtype == bf16 ? peaks.bf16 : one.dtype == i8 ? peaks.int8 : isProduct ? peaks.f32Products : peaks.f32;
 }
 
 Roofs measureRoofs(int threads) {
@@ -211,7 +212,7 @@ CpuFigures findCpuFigures(const CpuCase &one, int threads, const Roofs &roofs, c
       const Tensor &written = problem.arguments[output].tensor();
       figures.writtenBytes += static_cast<double>(written.elements()) * static_cast<double>(sizeOf(written.dtype()));
     }
-    double computing = problem.flops / roofs.peakFor(one.dtype).operationsPerSecond;
+    double computing = problem.flops / roofs.peakFor(one).operationsPerSecond;
     double moving = problem.bytes / roofs.copyBytesPerSecond;
     figures.isMemoryRoof = moving >= computing;
     figures.roofSeconds = std::max(computing, moving);
@@ -396,7 +397,7 @@ ThreadFigures findThreadSpeedUp(const CpuCase &one, int threads, const CpuFigure
       };
     } else {
       Roofs roofs{.peaks = measurePeaks(1, 0.002), .copyWay = {}};
-      rateOfMachine = [peak = roofs.peakFor(one.dtype)](int count) { return rateNow(peak, count); };
+      rateOfMachine = [peak = roofs.peakFor(one)](int count) { return rateNow(peak, count); };
     }
     Bursts all = bursts(threads), single = bursts(1);
     Pairs machine; // rates

@@ -21,7 +21,7 @@ struct Roofs {
   double copyBytesPerSecond = 0;
   std::string copyWay;
 
-  const Peak &peakFor(DType dtype) const;
+  const Peak &peakFor(const CpuCase &one) const;
 };
 Roofs measureRoofs(int threads);
 Json toJson(const Roofs &roofs);

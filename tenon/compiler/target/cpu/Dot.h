@@ -116,6 +116,8 @@ private:
   void packPanel(mlir::Value number, int64_t width, const PackedOperand &to);
   /// Neighbours in a row as they are packed, followed by zeros.
   mlir::Value loadToPack(const RawRows &from, mlir::Value start, int64_t count, int64_t lanes);
+  llvm::SmallVector<mlir::Value> transposedRows(const RawRows &from, mlir::Value item, int64_t count,
+                                                mlir::Value first, int64_t depth, int64_t group);
   void packAcross(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
   void packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to);
   PackedOperand turned(const PackedOperand &panel);
@@ -127,6 +129,7 @@ private:
   void noteSpecial(mlir::Value note, llvm::ArrayRef<mlir::Value> rests);
   using Pieces = llvm::SmallVector<mlir::Value, 3>; ///< of each a vector of units
   Pieces takeApart(mlir::Value low, mlir::Value high, llvm::SmallVectorImpl<mlir::Value> &rests);
+  PackedOperand packPiecesOfB();
   mlir::Value noteBehind(const PackedOperand &b);
   void packPieces(const RawRows &from, int64_t items, const PackedOperand &to);
   void packPiecesAcross(const RawRows &from, int64_t items, const PackedOperand &to);
@@ -180,6 +183,8 @@ private:
   StripOfA stripOf(const PackedOperand &a, mlir::Value row, int64_t tiles, mlir::Value rows);
   void emitTileBlock(const StripOfA &a, const Buffer &c, mlir::Value row, int64_t tiles, mlir::Value rows,
                      const Columns &columns);
+  void emitPartOfBlock(const StripOfA &a, const Buffer &c, mlir::Value row, int64_t tiles, mlir::Value rows,
+                       const Columns &columns, mlir::Value begin, mlir::Value end, bool isFirst);
   void bringLines(mlir::Value pointer, int64_t begin, int64_t end);
   void emitStep(const StripOfA &a, mlir::Value below, mlir::Value k, int64_t tiles, const Columns &columns);
   void emitStepOfPieces(const StripOfA &a, mlir::Value below, mlir::Value k, int64_t tiles, const Columns &columns);
@@ -229,7 +234,8 @@ private:
   bool computesAccumulator_ = false; ///< where it is added to
   DotLimits limits_;
   mlir::Value correction_; ///< for each column, what to add to the accumulators; null: nothing
-  /// Rows of A in a view, and the place for a copy of them.
+  /// Rows of A in a view, which are brought in ahead, and the place for a copy of them, if there is one (of operands that
+  /// are taken apart there is not).
   struct RowsToCopy {
     Buffer copy;
     Window window;

@@ -323,11 +323,10 @@ PackedOperand DotEmitter::turned(const PackedOperand &panel) {
 
 PackedOperand DotEmitter::packB() {
   unsignedBytes_ = op_.getBUnsigned();
-  inPieces_.scratchBefore = e_.usedScratch_;
-  if (auto kept = packKept()) {
-    inPieces_.noteOfB = noteBehind(*kept);
+  if (plan_.pieces > 1)
+    return packPiecesOfB();
+  if (auto kept = packKept())
     return *kept;
-  }
   RawRows rows = rowsToWiden(op_.getB(), 1);
   if (rows.paddedStride && !rows.alongDepth && plan_.group == 1 && n_ % plan_.panel() == 0)
     return {rows.pointer, 1, rows.paddedStride, plan_.panel()}; // a copy of its own that can be read as it is
@@ -338,7 +337,6 @@ PackedOperand DotEmitter::packB() {
     return placeForPanels(1, plan_.panel());
   }
   PackedOperand packed = pack(rows, n_, plan_.panel());
-  inPieces_.noteOfB = noteBehind(packed);
   if (plan_.flipsA)
     correction_ = addCorrection(packed);
   return packed;
@@ -457,30 +455,41 @@ void DotEmitter::packAcross(const RawRows &from, int64_t items, int64_t panel, c
     row(e_.index(wholeUnits), k_ % group);
 }
 
-/// Rows along K: squares of lanes x lanes units, transposed in registers.
+/// A square of lanes x lanes units out of rows along K: of `count` rows, from the element `first` of K on, of which
+/// `depth` are there.
+SmallVector<Value> DotEmitter::transposedRows(const RawRows &from, Value item, int64_t count, Value first,
+                                              int64_t depth, int64_t group) {
+  int64_t lanes = plan_.lanes;
+  SmallVector<Value> rows;
+  SmallVector<int64_t> repeating(lanes, 0);
+  for (int64_t i = 0; i < std::min(depth, lanes); ++i)
+    repeating[i] = i;
+  for (int64_t i = 0; i < lanes; ++i) {
+    // What is not there is never stored, or is in columns that are not, and may be anything. Not zeros: LLVM 19 crashes
+    // when it combines the shuffles of a constant.
+    if (i >= count) {
+      rows.push_back(rows[0]);
+      continue;
+    }
+    Value start = plus(b_.create<arith::MulIOp>(plus(item, e_.index(i)), from.stride), first);
+    Value row = loadToPack(from, start, depth, group == 1 ? depth : lanes * group);
+    if (group == 1 && depth < lanes)
+      row = b_.create<vector::ShuffleOp>(row, row, repeating);
+    if (group > 1)
+      row = b_.create<vector::BitCastOp>(llvm::cast<VectorType>(vectorOf(unitType(), lanes)), row);
+    rows.push_back(row);
+  }
+  transposeSquare(b_, rows);
+  return rows;
+}
+
+/// Rows along K: squares, transposed in registers.
 void DotEmitter::packAlong(const RawRows &from, int64_t items, int64_t panel, const PackedOperand &to) {
   Type unit = unitType();
   int64_t lanes = plan_.lanes, group = plan_.group;
-  auto type = llvm::cast<VectorType>(vectorOf(unit, lanes));
+  Type type = vectorOf(unit, lanes);
   auto square = [&](Value item, int64_t count, Value firstUnit, int64_t depth) {
-    SmallVector<Value> rows;
-    SmallVector<int64_t> repeating(lanes, 0);
-    for (int64_t i = 0; i < std::min(depth, lanes); ++i)
-      repeating[i] = i;
-    for (int64_t i = 0; i < lanes; ++i) {
-      // What is not there is never stored, or is in columns that are not, and may be anything. Not zeros: LLVM 19 crashes
-      // when it combines the shuffles of a constant.
-      if (i >= count) {
-        rows.push_back(rows[0]);
-        continue;
-      }
-      Value start = plus(b_.create<arith::MulIOp>(plus(item, e_.index(i)), from.stride), times(firstUnit, group));
-      Value row = loadToPack(from, start, depth, group == 1 ? depth : lanes * group);
-      if (group == 1 && depth < lanes)
-        row = b_.create<vector::ShuffleOp>(row, row, repeating);
-      rows.push_back(group == 1 ? row : b_.create<vector::BitCastOp>(type, row).getResult());
-    }
-    transposeSquare(b_, rows);
+    SmallVector<Value> rows = transposedRows(from, item, count, times(firstUnit, group), depth, group);
     Value number = b_.create<arith::DivUIOp>(item, e_.index(panel));
     Value within = b_.create<arith::RemUIOp>(item, e_.index(panel));
     Value start = plus(plus(times(number, to.panelStride), within), times(firstUnit, to.depthStride));

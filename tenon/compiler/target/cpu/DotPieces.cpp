@@ -6,8 +6,8 @@
 //     x = x0 + x1 + x2       x0: cut off after 8 bits;  x1: what is left, rounded to 8;  x2: what is left then
 //     a b = a0 b0 + a0 b1 + a1 b0 + a0 b2 + a1 b1 + a2 b0         the other three are below 2^-22 of |a b|
 //
-// All pieces together are the number, products of pieces are exact, and sums are of f32. What of a piece or a sum is
-// below 2^-126 counts as zero, as AMX has it.
+// All pieces together are the number, products of pieces are exact, and sums are of f32. What of a piece, a product or a
+// sum is below 2^-126 counts as zero, as AMX has it.
 //
 // The two numbers of a unit are 16 apart in K, for both operands, so that nothing changes lanes. The pieces of a step of
 // 32 lie one behind the other:
@@ -19,7 +19,6 @@
 // for which an operand has one are multiplied by vectors afterwards, as they are.
 #include "tenon/compiler/target/cpu/AmxTiles.h"
 #include "tenon/compiler/target/cpu/Dot.h"
-#include "tenon/compiler/target/cpu/TransposedBlocks.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -64,7 +63,8 @@ DotEmitter::Pieces DotEmitter::takeApart(Value low, Value high, SmallVectorImpl<
 
 //===--- What is not finite ---------------------------------------------------------------------------------------===//
 
-/// Adds to the note what becomes NaN if one of these is.
+/// Adds the rests to the note, which is NaN then if one of them is. (Or if there are infinite ones of both signs, of the
+/// largest numbers: then rows are multiplied by vectors without need.)
 void DotEmitter::noteSpecial(Value note, ArrayRef<Value> rests) {
   Value sum = load(note, plan_.accumulator, plan_.lanes, plan_.lanes);
   Value other = rests.front();
@@ -94,7 +94,8 @@ void DotEmitter::unlessSpecial(Value row, llvm::function_ref<void()> multiply) {
   multiply();
 }
 
-/// The strips that were left out, by vectors. This is rare, so it is short, not fast.
+/// The strips that were left out, by vectors. This is rare, so it is short, not fast: all of K, also where it ends
+/// earlier, and all columns.
 void DotEmitter::multiplySpecial(const Buffer &c) {
   const InPieces &pieces = inPieces_;
   Type byte = b_.getI8Type(), element = plan_.accumulator;
@@ -143,7 +144,7 @@ void DotEmitter::multiplySpecial(const Buffer &c) {
     }
   };
   ifSet(pieces.isAny, [&] {
-    e_.usedScratch_ = pieces.scratchBefore;
+    e_.usedScratch_ = pieces.scratchBefore; // what was packed of B is not needed any more
     Buffer b = copyOf(op_.getB(), element, false);
     forRange(0, llvm::divideCeil(m_, plan_.rows), 1, [&](Value strip) {
       ifSet(at(pieces.specialStrips, strip, byte), [&] {
@@ -217,6 +218,14 @@ StripOfA DotEmitter::takeStripApart(Value row, int64_t tiles, Value rows) {
 
 //===--- B --------------------------------------------------------------------------------------------------------===//
 
+PackedOperand DotEmitter::packPiecesOfB() {
+  inPieces_.scratchBefore = e_.usedScratch_;
+  std::optional<PackedOperand> kept = packKept();
+  PackedOperand packed = kept ? *kept : pack(rowsToWiden(op_.getB(), 1), n_, plan_.panel());
+  inPieces_.noteOfB = noteBehind(packed);
+  return packed;
+}
+
 Value DotEmitter::noteBehind(const PackedOperand &b) { return at(b.pointer, panels() * b.panelStride, unitType()); }
 
 void DotEmitter::packPieces(const RawRows &from, int64_t items, const PackedOperand &to) {
@@ -272,27 +281,12 @@ void DotEmitter::packPiecesAlong(const RawRows &from, int64_t items, const Packe
   int64_t lanes = plan_.lanes, panel = plan_.panel(), step = plan_.depthStep, ofPiece = apart * panel;
   Value note = noteBehind(to);
   Value none = zero(vectorOf(plan_.operand(), lanes));
-  // Column i of the square are the elements i of K, of which `depth` exist.
+  // The elements i of K of all columns are vector i, of which `depth` are there.
   auto square = [&](Value item, int64_t count, Value first, int64_t depth) {
-    if (depth <= 0)
-      return SmallVector<Value>(lanes, none);
-    SmallVector<Value> rows;
-    SmallVector<int64_t> repeating(lanes, 0);
-    for (int64_t i = 0; i < std::min(depth, lanes); ++i)
-      repeating[i] = i;
-    for (int64_t i = 0; i < lanes; ++i) {
-      // Columns that do not exist may be anything but zeros: LLVM 19 crashes when it combines the shuffles of a constant.
-      if (i >= count) {
-        rows.push_back(rows[0]);
-        continue;
-      }
-      Value start = plus(b_.create<arith::MulIOp>(plus(item, e_.index(i)), from.stride), first);
-      int64_t present = std::min(depth, lanes);
-      Value row = loadToPack(from, start, present, present);
-      rows.push_back(present < lanes ? b_.create<vector::ShuffleOp>(row, row, repeating).getResult() : row);
-    }
-    transposeSquare(b_, rows);
-    for (int64_t i = depth; i < lanes; ++i)
+    SmallVector<Value> rows(lanes, none);
+    if (depth > 0)
+      rows = transposedRows(from, item, count, first, std::min(depth, lanes), /*group=*/1);
+    for (int64_t i = std::max<int64_t>(depth, 0); i < lanes; ++i)
       rows[i] = none;
     return rows;
   };

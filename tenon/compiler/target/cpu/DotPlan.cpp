@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/compiler/target/cpu/DotPlan.h"
 
+#include "tenon/base/PiecesCost.h"
 #include "tenon/compiler/lower/Elements.h"
 #include "tenon/compiler/target/cpu/AmxTiles.h"
 
@@ -29,10 +30,11 @@ void planTiles(DotPlan &plan, Type from, int64_t n) {
 }
 
 /// f32 is three pieces of 8 bits. Each product is the one before with another piece on one side, so that 14 loads serve
-/// 24 instructions. The three that are left out are below 2^-22 of the whole.
-constexpr PieceProduct productsOfF32[] = {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {0, 0}, {2, 0}};
+/// 24 instructions. The largest comes last: without what x2 takes away, x0 + x1 may be past the largest number. The three
+/// that are left out are below 2^-22 of the product.
+constexpr PieceProduct productsOfF32[] = {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}};
 constexpr PieceProduct productsOfTf32[] = {{0, 1}, {0, 0}, {1, 0}}; ///< two pieces are 16 bits, of which tf32 has 11
-constexpr PieceProduct productsOfF16[] = {{1, 1}, {0, 1}, {0, 0}, {1, 0}}; ///< all of them
+constexpr PieceProduct productsOfF16[] = {{1, 1}, {0, 1}, {0, 0}, {1, 0}}; ///< all of them; nothing is rounded
 
 /// Of f32 and f16, what AMX multiplies in pieces; empty: other types.
 ArrayRef<PieceProduct> productsOf(tile::DotOp op) {
@@ -44,19 +46,15 @@ ArrayRef<PieceProduct> productsOf(tile::DotOp op) {
   return op.getAllowTf32() ? ArrayRef(productsOfTf32) : ArrayRef(productsOfF32);
 }
 
-/// Whether taking operands apart pays: each element costs as much as some products, so there have to be rows and columns
-/// that share it. In cycles for each element of K, as measured on an Emerald Rapids: elements come from L2 or L3, and the
-/// core's other thread has its share of the tiles. Where tiles are functions, for tests, it always does.
+static_assert(std::size(productsOfF32) == productsOfF32Pieces && std::size(productsOfTf32) == productsOfTf32Pieces &&
+              std::size(productsOfF16) == productsOfF16Pieces);
+
+/// Where tiles are functions, for tests, everything is taken apart.
 bool takesApart(tile::DotOp op, size_t products, const Isa &isa) {
   if (isa.tiles != TileUnit::hardware)
     return isa.tiles == TileUnit::emulated;
   int64_t m = op.getType().getDimSize(0), n = op.getType().getDimSize(1), k = op.getA().getType().getDimSize(1);
-  constexpr double takingApart = 1, packing = 0.1, ofVectors = 30, ofTiles = 300; // products in a cycle
-  auto whole = [](int64_t extent, int64_t step) { return static_cast<double>(llvm::alignTo(extent, step)); };
-  double sum = static_cast<double>(m + n), product = static_cast<double>(m * n);
-  double inPieces = sum * takingApart + static_cast<double>(products) * whole(m, tileRows) * whole(n, tileRows) *
-                                            whole(k, 2 * tileRows) / static_cast<double>(k) / ofTiles;
-  return inPieces < sum * packing + product / ofVectors;
+  return arePiecesFaster(m, n, k, static_cast<int>(products));
 }
 
 } // namespace

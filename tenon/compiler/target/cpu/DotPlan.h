@@ -19,7 +19,8 @@ enum class DotFamily {
   byteTiles,   ///< tdpb[su][su]d: units of four bytes, signed or not
 };
 
-/// A product of a piece of A and a piece of B, the larger ones first (DotPieces.cpp).
+/// A product of a piece of A and a piece of B; piece 0 is the largest (DotPieces.cpp). In a list of them each has a piece
+/// in common with the one before.
 struct PieceProduct {
   int a, b;
 };
@@ -36,7 +37,7 @@ struct DotPlan {
   int64_t depthStep = 1; ///< elements of K that the block takes in at once: operands are zero up to a multiple
   /// Numbers longer than bf16 are sums of pieces that are bf16, of which these are multiplied; empty: they are not.
   llvm::ArrayRef<PieceProduct> products;
-  int64_t pieces = 1;
+  int64_t pieces = 1; ///< of an element
   /// Few rows: B is used about as often as it is read, so it is read where it lies and not packed.
   bool thin = false;
   /// Bytes of one signedness on both sides: A's top bit is flipped, which makes it the other, and what that adds is

@@ -17,6 +17,9 @@
 // and lines that are not in L1 made a step take up to 1.8 times as long. Alone on a core it is as fast as the best
 // ones.
 //
+// Operands in pieces (DotPieces.cpp) have several products in a step, each of which loads the pieces of one side, and
+// sums that start at zero and are added to C by vectors.
+//
 // The panels are those that vectors read too, zero up to whole steps of K. A block that is not all there is computed in
 // a place of its own, from which the part that exists is copied. Rows of A that do not exist hold anything: they make
 // rows of C that nobody copies.
@@ -35,7 +38,9 @@ constexpr int64_t l1Share = 16 << 10, l1Apart = 2048;
 constexpr int64_t stepsToL1 = 2;
 /// Which registers the operands are in; the sums are before them.
 constexpr int firstOfA = 4, firstOfB = 6;
-constexpr int64_t units = tileRowBytes / 4; ///< of a row of a tile
+constexpr int64_t unitsOfRow = tileRowBytes / 4; ///< of a tile
+/// Of sums of pieces, so many steps at most: the smaller products would vanish beside sums that are much larger.
+constexpr int64_t stepsOfPieces = 8;
 
 int sumAt(int64_t i, int64_t j) { return static_cast<int>(2 * i + j); }
 
@@ -129,15 +134,35 @@ StripOfA DotEmitter::stripOf(const PackedOperand &a, Value row, int64_t tiles, V
 /// `tiles`: of rows. `rows`: how many of their rows exist; null: all.
 void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, int64_t tiles, Value rows,
                                const Columns &columns) {
+  Value depth = e_.index(units_ / unitsOfRow);
+  if (limits_.depth)
+    depth = minimum(depth, dividedUp(limits_.depth, plan_.depthStep));
+  auto part = [&](Value begin, Value end, bool isFirst) {
+    emitPartOfBlock(a, c, row, tiles, rows, columns, begin, end, isFirst);
+  };
+  int64_t steps = units_ / unitsOfRow;
+  if (plan_.pieces == 1 || steps <= stepsOfPieces)
+    return part(e_.index(0), depth, /*isFirst=*/true);
+  part(e_.index(0), minimum(depth, e_.index(stepsOfPieces)), /*isFirst=*/true);
+  forRange(stepsOfPieces, steps, stepsOfPieces, [&](Value begin) {
+    part(begin, minimum(depth, plus(begin, e_.index(stepsOfPieces))), /*isFirst=*/false);
+  });
+}
+
+/// Steps `begin` to `end` of K. `isFirst`: they are the first ones, to which the accumulator is still to be added.
+void DotEmitter::emitPartOfBlock(const StripOfA &a, const Buffer &c, Value row, int64_t tiles, Value rows,
+                                 const Columns &columns, Value begin, Value end, bool isFirst) {
   TileEmitter emitter(b_, e_.target_, e_.isa().tiles);
   Type element = plan_.accumulator;
-  int64_t across = llvm::divideCeil(columns.width, units);
+  int64_t across = llvm::divideCeil(columns.width, unitsOfRow);
   auto stride = [&](int64_t ofUnits) { return constantBits(b_, b_.getI64Type(), 4 * ofUnits); };
 
   Value there = at(c.pointer, plus(times(row, c.strides[0]), columns.first), element);
   Value from = there;
   int64_t strideOfC = c.strides[0];
-  bool isWhole = !rows && columns.width % units == 0 && !computesAccumulator_;
+  bool isComputed = isFirst && computesAccumulator_;
+  bool addsApart = isComputed || !isFirst || (plan_.pieces > 1 && !startsAtZero_);
+  bool isWhole = !rows && columns.width % unitsOfRow == 0 && !addsApart;
   auto copyEdge = [&](Value source, int64_t sourceStride, Value target, int64_t targetStride) {
     forRange(e_.index(0), rows ? rows : e_.index(tiles * tileRows), 1, [&](Value i) {
       Value values = load(at(source, times(i, sourceStride), element), element, columns.width, columns.width);
@@ -153,7 +178,7 @@ void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, in
   auto forEachSum = [&](llvm::function_ref<void(int, Value)> body) {
     for (int64_t i = 0; i < tiles; ++i)
       for (int64_t j = 0; j < across; ++j)
-        body(sumAt(i, j), at(from, i * tileRows * strideOfC + j * units, element));
+        body(sumAt(i, j), at(from, i * tileRows * strideOfC + j * unitsOfRow, element));
   };
   auto initial = [&](bool atZero) {
     if (!isWhole && !atZero)
@@ -165,7 +190,7 @@ void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, in
         emitter.load(tile, place, stride(strideOfC));
     });
   };
-  if (isFirst_) {
+  if (isFirst_ && !addsApart) {
     auto branch = b_.create<scf::IfOp>(isFirst_, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b_);
     b_.setInsertionPoint(branch.thenBlock()->getTerminator());
@@ -173,16 +198,13 @@ void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, in
     b_.setInsertionPoint(branch.elseBlock()->getTerminator());
     initial(/*atZero=*/false);
   } else {
-    initial(startsAtZero_ || computesAccumulator_);
+    initial(startsAtZero_ || addsApart);
   }
 
-  Value depth = e_.index(units_ / units);
   Value below = b_.create<LLVM::GEPOp>(a.pointer.getType(), b_.getI8Type(), a.pointer,
                                        ValueRange{b_.create<arith::MulIOp>(a.strideBytes, stride(tileRows / 4))});
-  if (limits_.depth)
-    depth = minimum(depth, dividedUp(limits_.depth, plan_.depthStep));
   Value block = blockNumber(row, columns);
-  forRange(e_.index(0), depth, 1, [&](Value k) {
+  forRange(begin, end, 1, [&](Value k) {
     bringAhead(block, columns.number, k);
     if (plan_.pieces > 1)
       emitStepOfPieces(a, below, k, tiles, columns);
@@ -190,18 +212,27 @@ void DotEmitter::emitTileBlock(const StripOfA &a, const Buffer &c, Value row, in
       emitStep(a, below, k, tiles, columns);
   });
   forEachSum([&](int tile, Value place) { emitter.store(tile, place, stride(strideOfC)); });
-  if (computesAccumulator_)
-    forRange(e_.index(0), rows ? rows : e_.index(tiles * tileRows), 1, [&](Value i) {
-      for (auto [v, before] : llvm::enumerate(computedAccumulator(plus(row, i), columns.first, columns.width))) {
-        int64_t first = v * units, count = std::min(units, columns.width - first);
-        Value sum = load(at(from, plus(times(i, strideOfC), e_.index(first)), element), element, units, units);
-        sum = llvm::isa<FloatType>(element) ? b_.create<arith::AddFOp>(before, sum).getResult()
-                                            : b_.create<arith::AddIOp>(before, sum).getResult();
-        store(sum, at(there, plus(times(i, c.strides[0]), e_.index(first)), element), count);
-      }
-    });
-  else if (!isWhole)
-    copyEdge(from, strideOfC, there, c.strides[0]);
+  if (!addsApart) {
+    if (!isWhole)
+      copyEdge(from, strideOfC, there, c.strides[0]);
+    return;
+  }
+  forRange(e_.index(0), rows ? rows : e_.index(tiles * tileRows), 1, [&](Value i) {
+    SmallVector<Value> computed;
+    if (isComputed)
+      computed = computedAccumulator(plus(row, i), columns.first, columns.width);
+    for (int64_t v = 0; v < across; ++v) {
+      int64_t first = v * unitsOfRow, count = std::min(unitsOfRow, columns.width - first);
+      Value place = at(there, plus(times(i, c.strides[0]), e_.index(first)), element);
+      Value before = isComputed ? computed[v] : load(place, element, count, unitsOfRow);
+      if (isFirst && isFirst_)
+        before = b_.create<arith::SelectOp>(isFirst_, zero(before.getType()), before);
+      Value sum = load(at(from, plus(times(i, strideOfC), e_.index(first)), element), element, unitsOfRow, unitsOfRow);
+      sum = llvm::isa<FloatType>(element) ? b_.create<arith::AddFOp>(before, sum).getResult()
+                                          : b_.create<arith::AddIOp>(before, sum).getResult();
+      store(sum, place, count);
+    }
+  });
 }
 
 /// To L1.
@@ -219,15 +250,15 @@ void DotEmitter::emitStep(const StripOfA &a, Value below, Value k, int64_t tiles
                             ? (op_.getBUnsigned() ? TileProduct::unsignedUnsigned : TileProduct::unsignedSigned)
                             : (op_.getBUnsigned() ? TileProduct::signedUnsigned : TileProduct::signedSigned);
   Value strideOfB = constantBits(b_, b_.getI64Type(), 4 * columns.depthStride);
-  int64_t across = llvm::divideCeil(columns.width, units);
-  int64_t stepOfB = units * columns.depthStride;
+  int64_t across = llvm::divideCeil(columns.width, unitsOfRow);
+  int64_t stepOfB = unitsOfRow * columns.depthStride;
   Value partOfB = at(columns.panel, times(k, stepOfB), unit);
   auto loadA = [&](int64_t i) {
-    emitter.load(firstOfA + i, at(i == 0 ? a.pointer : below, times(k, units), unit), a.strideBytes);
+    emitter.load(firstOfA + i, at(i == 0 ? a.pointer : below, times(k, unitsOfRow), unit), a.strideBytes);
   };
   loadA(0);
   for (int64_t j = 0; j < across; ++j)
-    emitter.load(firstOfB + j, at(partOfB, j * units, unit), strideOfB);
+    emitter.load(firstOfB + j, at(partOfB, j * unitsOfRow, unit), strideOfB);
   if (tiles > 1)
     loadA(1);
   int64_t lines = llvm::divideCeil(stepOfB * 4, lineBytes), products = tiles * across;
@@ -239,20 +270,21 @@ void DotEmitter::emitStep(const StripOfA &a, Value below, Value k, int64_t tiles
   }
 }
 
-/// The same for operands in pieces. The next piece of an operand is loaded as soon as nobody needs the one before.
+/// The same for operands in pieces. Each product has one piece in common with the one before; the other one is loaded as
+/// soon as nobody needs what it replaces.
 void DotEmitter::emitStepOfPieces(const StripOfA &a, Value below, Value k, int64_t tiles, const Columns &columns) {
   TileEmitter emitter(b_, e_.target_, e_.isa().tiles);
   Type unit = unitType();
   Value strideOfB = constantBits(b_, b_.getI64Type(), 4 * columns.depthStride);
-  int64_t across = llvm::divideCeil(columns.width, units), ofB = units * columns.depthStride;
+  int64_t across = llvm::divideCeil(columns.width, unitsOfRow), ofB = unitsOfRow * columns.depthStride;
   Value partOfB = at(columns.panel, times(k, plan_.pieces * ofB), unit);
-  Value first = times(k, plan_.pieces * units);
+  Value first = times(k, plan_.pieces * unitsOfRow);
   auto loadA = [&](int64_t i, int64_t piece) {
     Value place = at(i == 0 ? a.pointer : below, first, unit);
-    emitter.load(firstOfA + i, at(place, piece * units, unit), a.strideBytes);
+    emitter.load(firstOfA + i, at(place, piece * unitsOfRow, unit), a.strideBytes);
   };
   auto loadB = [&](int64_t j, int64_t piece) {
-    emitter.load(firstOfB + j, at(partOfB, piece * ofB + j * units, unit), strideOfB);
+    emitter.load(firstOfB + j, at(partOfB, piece * ofB + j * unitsOfRow, unit), strideOfB);
   };
   int64_t lines = llvm::divideCeil(plan_.pieces * ofB * 4, lineBytes), number = 0;
   int64_t products = static_cast<int64_t>(plan_.products.size()) * tiles * across;
@@ -268,6 +300,7 @@ void DotEmitter::emitStepOfPieces(const StripOfA &a, Value below, Value k, int64
     loadB(j, plan_.products.front().b);
   for (auto [p, product] : llvm::enumerate(plan_.products)) {
     PieceProduct next = p + 1 < plan_.products.size() ? plan_.products[p + 1] : product;
+    assert((next.a == product.a || next.b == product.b) && "one side is loaded at a time");
     if (next.b != product.b) {
       for (int64_t j = 0; j < across; ++j) {
         for (int64_t i = 0; i < tiles; ++i)
