@@ -182,7 +182,8 @@ inline Params attentionCpuTiles(int64_t queries, int64_t keys, int64_t dim, DTyp
     rows = std::clamp<int64_t>(queries / (isFast || isInPieces ? 8 : 16), 128, 256);
   while (rows > 64 && heads * ((queries + rows - 1) / rows) < 4 * threads)
     rows /= 2;
-  int64_t columns = isFast || isInPieces ? 256 : 128;
+  constexpr int64_t rowsOfPieces = 256; // fewer are multiplied by vectors
+  int64_t columns = isFast || (isInPieces && rows >= rowsOfPieces) ? 256 : 128;
   if (causal)
     columns = std::min({columns, rows, std::max<int64_t>(queries / (isInPieces ? 8 : 16), 128)});
   auto atMost = [](int64_t tile, int64_t extent) { return std::min(tile, std::max<int64_t>(roundUp(extent, 16), 16)); };

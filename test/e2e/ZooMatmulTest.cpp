@@ -286,6 +286,8 @@ TEST(CpuTiles, AreAsLargeAsTheCacheAndEnoughForTheThreads) {
   for (DType dtype : {f32, f16}) {
     EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, 64, dtype, false, 16, 1, /*matrixTiles=*/true)["bn"], 256);
     EXPECT_EQ(zoo::attentionCpuTiles(2048, 2048, 64, dtype, true, 16, 1, /*matrixTiles=*/true)["bm"], 256);
+    EXPECT_EQ(zoo::attentionCpuTiles(512, 512, 64, dtype, false, 16, 16, /*matrixTiles=*/true)["bn"], 128)
+        << "few rows are multiplied by vectors";
     EXPECT_EQ(zoo::matmulCpuTiles(2048, 2048, 2048, dtype, 1, /*matrixTiles=*/true)["bm"], 512);
     EXPECT_EQ(zoo::matmulCpuTiles(64, 4096, 4096, dtype, 16, /*matrixTiles=*/true),
               zoo::matmulCpuTiles(64, 4096, 4096, dtype, 16, /*matrixTiles=*/false))
