@@ -244,7 +244,7 @@ private:
   struct InPieces {
     RawRows rowsOfA;
     Buffer strip;
-    mlir::Value noteOfA, noteOfB;      ///< a vector of numbers each, a NaN among them if an operand is not finite
+    mlir::Value noteOfA, noteOfB;     ///< a vector of numbers each, a NaN among them if an operand is not finite
     mlir::Value specialStrips, isAny; ///< a byte for each strip of A, and for all
     int64_t scratchBefore = 0;        ///< in use when B was packed
   } inPieces_;
