@@ -106,9 +106,15 @@ std::optional<ResultRow> parseRow(const Json &json, const Results &results, cons
     row.reason = text(json, "failure");
   } else if (seconds) {
     row.verified = verdict.is_object();
-    auto processors = static_cast<int>(std::max(real(results.json["machine"], "processors"), 1.0));
+    const Json &machine = results.json["machine"];
+    auto processors = static_cast<int>(std::max(real(machine, "processors"), 1.0));
+    std::vector<std::string> extras;
+    if (machine.is_object() && machine.contains("isa_extras"))
+      for (const Json &extra : machine["isa_extras"])
+        if (extra.is_string())
+          extras.push_back(extra.get<std::string>());
     row.reason = whyImpossible(seconds->median, row.flops, row.bytes, row.dtype,
-                               row.target == "cuda" ? results.peaks : cpuPeaks(processors));
+                               row.target == "cuda" ? results.peaks : cpuPeaks(processors, extras));
     row.status = row.reason.empty() ? Status::measured : Status::impossible;
     if (row.reason.empty())
       row.seconds = seconds;
@@ -174,13 +180,14 @@ DatasheetPeaks gpuPeaks(const std::string &name) {
   return peaks;
 }
 
-DatasheetPeaks cpuPeaks(int processors) {
-  // Two 64-byte vectors a clock, two multiply-adds on them, matrix units of 1024 multiply-adds, a sixth of that for f32,
-  // at 6 GHz: no processor has more. Data may be in the nearest cache, so its bandwidth is the bound.
+DatasheetPeaks cpuPeaks(int processors, const std::vector<std::string> &extras) {
+  // Two 64-byte vectors a clock, two multiply-adds on them, matrix units of 1024 multiply-adds, and a sixth of that for f32
+  // where they are AMX's, at 6 GHz: no processor has more. Data may be in the nearest cache, so its bandwidth is the bound.
   double clock = 6e9 * processors;
+  bool hasTiles = std::find(extras.begin(), extras.end(), "amx-bf16") != extras.end();
   DatasheetPeaks peaks;
   peaks.bytesPerSecond = 3 * 64 * clock;
-  peaks.flopsPerSecond = {{"f64", 2 * 2 * 8 * clock}, {"f32", 2048 * clock / 6}, {"f16", 4096 * clock},
+  peaks.flopsPerSecond = {{"f64", 2 * 2 * 8 * clock}, {"f32", (hasTiles ? 2048.0 / 6 : 2 * 2 * 16) * clock}, {"f16", 4096 * clock},
                           {"bf16", 2048 * clock},     {"i8", 4096 * clock},        {"u8", 4096 * clock}};
   return peaks;
 }

@@ -92,7 +92,8 @@ std::string whyImpossible(double seconds, double flops, double bytes, const std:
                           const DatasheetPeaks &peaks);
 /// Of a GPU by its name, where its datasheet is known; of a processor with so many cores, more than any can do.
 DatasheetPeaks gpuPeaks(const std::string &name);
-DatasheetPeaks cpuPeaks(int processors);
+/// `extras`: what the processor has of `Machine::isaExtras`. With AMX products of f32 may be made of bf16.
+DatasheetPeaks cpuPeaks(int processors, const std::vector<std::string> &extras);
 
 //===--- What changed ---------------------------------------------------------------------------------------------===//
 

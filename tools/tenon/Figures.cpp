@@ -52,7 +52,7 @@ Figures findFigures(const Case &one, const Request &request, const FigureOptions
       figures.speedUp = comparison.ratios[1];
     }
     DatasheetPeaks peaks = where.device.isCuda() ? gpuPeaks(cudaProperties(launchOptions.compile.device).name)
-                                                 : cpuPeaks(thisMachine().processors);
+                                                 : cpuPeaks(thisMachine().processors, thisMachine().isaExtras);
     std::string why = whyImpossible(figures.ours->seconds.median, figures.flops, figures.bytes,
                                     std::string(nameOf(one.dtype)), peaks);
     if (!why.empty()) { // no time, and nothing to compare with

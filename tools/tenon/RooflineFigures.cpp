@@ -149,7 +149,9 @@ void measure(RooflineFigures &figures, Problem &problem, const LaunchOptions &op
     else
       measureCpu(figures, problem, options, request.seconds);
     bool isGpu = figures.ceilings.isGpu;
-    DatasheetPeaks peaks = isGpu ? gpuPeaks(figures.ceilings.device) : cpuPeaks(thisMachine().processors);
+    const Machine &machine = thisMachine();
+    DatasheetPeaks peaks =
+        isGpu ? gpuPeaks(figures.ceilings.device) : cpuPeaks(machine.processors, machine.isaExtras);
     std::string why = whyImpossible(figures.seconds->median, figures.counts.useful.flops(), figures.counts.bytes(),
                                     std::string(nameOf(figures.one.dtype)), peaks);
     if (!why.empty()) {

@@ -155,8 +155,12 @@ TEST(Results, Impossible) {
   EXPECT_EQ(whyImpossible(1e-6, 0, 6e6, "bf16", peaks), ""); // it fits the cache
   EXPECT_EQ(whyImpossible(1e-3, 1e18, 1e18, "bf16", DatasheetPeaks()), "");
   EXPECT_EQ(whyImpossible(0, 1, 1, "f32", peaks), "");
-  EXPECT_NE(whyImpossible(1e-6, 1e12, 0, "f32", cpuPeaks(2)), "");
-  EXPECT_EQ(whyImpossible(1, 500e9, 50e9, "f32", cpuPeaks(2)), "");
+  EXPECT_NE(whyImpossible(1e-6, 1e12, 0, "f32", cpuPeaks(2, {})), "");
+  EXPECT_EQ(whyImpossible(1, 500e9, 50e9, "f32", cpuPeaks(2, {})), "");
+  // Products of f32 may be made of bf16 where there is AMX.
+  EXPECT_NE(whyImpossible(1, 1000e9, 50e9, "f32", cpuPeaks(2, {"avx512-vnni"})), "");
+  EXPECT_EQ(whyImpossible(1, 1000e9, 50e9, "f32", cpuPeaks(2, {"amx-bf16"})), "");
+  EXPECT_NE(whyImpossible(1, 5000e9, 50e9, "f32", cpuPeaks(2, {"amx-bf16"})), "");
 }
 
 //===--- What changed ---------------------------------------------------------------------------------------------===//
